@@ -1,0 +1,124 @@
+//! Accountants: each turns a composition of events into ε for δ, or δ for ε, by its own theorem,
+//! and refuses an event for which it has none.
+
+mod pld;
+mod pure;
+mod rdp;
+mod zcdp;
+
+pub use pld::{PldAccountant, PldOptions};
+pub use pure::PureAccountant;
+pub use rdp::{RdpAccountant, default_orders, renyi_divergence};
+pub use zcdp::ZcdpAccountant;
+
+use crate::{Adjacency, CountedEvent, Delta, Epsilon, Error, Event, Result, Steps};
+
+/// Composes events and answers privacy questions about the whole.
+pub trait Accountant {
+    /// Its name in reports and errors.
+    fn name(&self) -> &'static str;
+
+    /// The adjacency it answers for.
+    fn adjacency(&self) -> Adjacency;
+
+    /// Adds `count` occurrences of `event`, or refuses it and stays as it was.
+    fn compose(&mut self, event: &Event, count: Steps) -> Result<()>;
+
+    /// The smallest ε this accountant can certify at δ. Never below the truth.
+    fn epsilon(&self, delta: Delta) -> Result<Epsilon>;
+
+    /// The smallest δ this accountant can certify at ε. Never below the truth.
+    fn delta(&self, epsilon: Epsilon) -> Result<Delta>;
+
+    /// Composes a list.
+    fn compose_all(&mut self, events: &[CountedEvent]) -> Result<()> {
+        events.iter().try_for_each(|one| self.compose(&one.event, one.count))
+    }
+}
+
+/// Beyond this ε a guarantee is no guarantee, and the accountants refuse to print one.
+pub const LARGEST_EPSILON: f64 = 200.0;
+
+pub(crate) fn epsilon_in_range(epsilon: f64) -> Result<Epsilon> {
+    if epsilon <= LARGEST_EPSILON {
+        Epsilon::new(epsilon)
+    } else {
+        Err(Error::OutOfRange { quantity: "epsilon", relation: "above", limit: LARGEST_EPSILON })
+    }
+}
+
+/// Both accountants' answers to one question about a composition with Gaussian noise.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Answer<T> {
+    /// The tight answer; the one to report. Equals the RDP answer where the PLD accountant does
+    /// not know an event.
+    pub value: T,
+    /// The privacy-loss-distribution accountant, if it knows every event.
+    pub pld: Option<T>,
+    /// The Rényi accountant, if it knows every event; always somewhat looser.
+    pub rdp: Option<T>,
+}
+
+/// ε of the events at δ by both accountants, cross-checked: both are upper bounds and PLD is
+/// tight, so an RDP answer below PLD's is a bug, and no answer is given.
+///
+/// With δ = 0 the pure accountant answers, alone.
+///
+/// ```
+/// use semidp_accounting::*;
+/// let event = Event::PoissonGaussian {
+///     noise_multiplier: NoiseMultiplier::new(1.0)?,
+///     sample_rate: SampleRate::new(0.01)?,
+/// };
+/// let events = [CountedEvent::new(event, Steps::new(1000)?)];
+/// let answer = epsilon(&events, Adjacency::AddRemove, Delta::new(1e-5)?)?;
+/// assert!(answer.value.get() < 2.1 && answer.rdp.unwrap().get() < 2.6);
+/// # Ok::<(), semidp_accounting::Error>(())
+/// ```
+pub fn epsilon(events: &[CountedEvent], adjacency: Adjacency, delta: Delta) -> Result<Answer<Epsilon>> {
+    if delta.get() == 0.0 {
+        let value = answer(PureAccountant::new(adjacency), events, |a| a.epsilon(delta))?;
+        return Ok(Answer { value, pld: None, rdp: None });
+    }
+    let pld = answer(PldAccountant::new(adjacency), events, |a| a.epsilon(delta));
+    let rdp = answer(RdpAccountant::new(adjacency), events, |a| a.epsilon(delta));
+    cross_check("epsilon", pld, rdp, Epsilon::get)
+}
+
+/// δ of the events at ε by both accountants, cross-checked as in [`epsilon`].
+pub fn delta(events: &[CountedEvent], adjacency: Adjacency, epsilon: Epsilon) -> Result<Answer<Delta>> {
+    let pld = answer(PldAccountant::new(adjacency), events, |a| a.delta(epsilon));
+    let rdp = answer(RdpAccountant::new(adjacency), events, |a| a.delta(epsilon));
+    cross_check("delta", pld, rdp, Delta::get)
+}
+
+fn answer<A: Accountant, T>(
+    mut accountant: A,
+    events: &[CountedEvent],
+    ask: impl FnOnce(&A) -> Result<T>,
+) -> Result<T> {
+    accountant.compose_all(events)?;
+    ask(&accountant)
+}
+
+/// PLD's pessimism is below 1e-3 relative in δ and 1e-4 in ε by construction; RDP below PLD by
+/// more than that is a contradiction. The absolute term covers δ at the floor of the grid.
+fn cross_check<T: Copy>(
+    quantity: &'static str,
+    pld: Result<T>,
+    rdp: Result<T>,
+    get: impl Fn(T) -> f64,
+) -> Result<Answer<T>> {
+    match (pld, rdp) {
+        (Ok(pld), Ok(rdp)) => {
+            let (tight, loose) = (get(pld), get(rdp));
+            if loose < tight * (1.0 - 1e-2) - pld::SMALLEST_DELTA {
+                return Err(Error::Disagreement { quantity, pld: tight, rdp: loose });
+            }
+            Ok(Answer { value: pld, pld: Some(pld), rdp: Some(rdp) })
+        }
+        (Ok(pld), Err(_)) => Ok(Answer { value: pld, pld: Some(pld), rdp: None }),
+        (Err(Error::UnknownEvent { .. }), Ok(rdp)) => Ok(Answer { value: rdp, pld: None, rdp: Some(rdp) }),
+        (Err(error), _) => Err(error),
+    }
+}

@@ -1,0 +1,316 @@
+//! Discretisation of one privacy loss distribution: connect the dots (Doroshenko, Ghazi, Kamath,
+//! Kumar and Manurangsi 2022).
+//!
+//! Each bucket between neighbouring grid losses, of mass a under P and b under Q, is replaced by
+//! two atoms at its ends that keep both masses. The hockey-stick curve of the result interpolates
+//! the true one and lies on or above it, so the discretised pair dominates the true pair, and
+//! goes on doing so under composition. Mass above the grid becomes infinite loss, mass below it
+//! moves up to the lowest grid point: both only pessimistic.
+
+use super::pair::{LARGEST_LOSS, Pair, removal_point_above};
+use crate::math::{log_mix_exp, normal};
+
+/// Which way a pair is read: removal of a unit, or its addition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Forward,
+    Backward,
+}
+
+/// Masses on the losses `offset + (first + i)·step`, and on infinite loss.
+#[derive(Debug, Clone)]
+pub(crate) struct LossMass {
+    pub(crate) offset: f64,
+    pub(crate) step: f64,
+    pub(crate) first: i64,
+    pub(crate) mass: Vec<f64>,
+    pub(crate) infinite: f64,
+}
+
+/// The logarithm of the moment generating function of the finite part, and the mean and variance
+/// of the tilted law p_i e^{θℓ_i}, with its mass on odd grid points.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moments {
+    pub(crate) log_mgf: f64,
+    pub(crate) mean: f64,
+    pub(crate) variance: f64,
+    pub(crate) odd: f64,
+}
+
+/// How many grid points a pair needs at this step.
+pub(crate) fn size(pair: Pair, step: f64, log_tail: f64) -> f64 {
+    2.0 * pair.largest_loss(log_tail) / step + 2.0
+}
+
+/// Connect-the-dots discretisation; P(L > grid) is at most `exp(log_tail)` unless the pair's
+/// losses exceed [`LARGEST_LOSS`].
+pub(crate) fn discretise(pair: Pair, direction: Direction, step: f64, log_tail: f64) -> LossMass {
+    let mut result = match pair {
+        Pair::Removal { q, mu } => removal(q, mu, direction, step, log_tail),
+        _ => symmetric(pair, step, log_tail),
+    };
+    let zeros = result.mass.iter().take_while(|&&m| m == 0.0).count();
+    result.mass.drain(..zeros.min(result.mass.len() - 1));
+    result.first += zeros as i64;
+    while result.mass.len() > 1 && result.mass.last() == Some(&0.0) {
+        result.mass.pop();
+    }
+    result
+}
+
+/// The atom that a bucket [ε_i, ε_i + step] with P-mass `a` and `excess` = a − e^{ε_i} b puts on
+/// its upper end. Rounding can only move it within [0, a].
+fn upper_atom(a: f64, excess: f64, step: f64) -> f64 {
+    (excess / -(-step).exp_m1()).clamp(0.0, a)
+}
+
+/// A symmetric pair needs its non-negative losses only: p_{−k} = e^{−kh} p_k.
+fn symmetric(pair: Pair, step: f64, log_tail: f64) -> LossMass {
+    let top = (pair.largest_loss(log_tail) / step).ceil().max(1.0) as usize;
+    let mut upper = vec![0.0; top + 1];
+    let mut edge = pair.survival(0.0);
+    for k in 0..top {
+        let next = pair.survival((k + 1) as f64 * step);
+        let (a, b) = ((edge.0 - next.0).max(0.0), (edge.1 - next.1).max(0.0));
+        let up = upper_atom(a, a - (k as f64 * step).exp() * b, step);
+        upper[k] += a - up;
+        upper[k + 1] += up;
+        edge = next;
+    }
+    let infinite = edge.0;
+    let mut mass = vec![0.0; 2 * top + 1];
+    let mut rest = infinite;
+    for k in (1..=top).rev() {
+        let mirrored = upper[k] * (-(k as f64) * step).exp();
+        mass[top + k] = upper[k];
+        mass[top - k] = mirrored;
+        rest += upper[k] + mirrored;
+    }
+    mass[top] = (1.0 - rest).max(0.0);
+    LossMass { offset: 0.0, step, first: -(top as i64), mass, infinite }
+}
+
+/// A normal tail, stored on the side where it is small.
+#[derive(Clone, Copy)]
+struct Edge {
+    tail: f64,
+    upper: bool,
+}
+
+impl Edge {
+    fn new(y: f64) -> Self {
+        let upper = y >= 0.0;
+        Self { tail: if upper { normal::sf(y) } else { normal::cdf(y) }, upper }
+    }
+
+    fn mass_to(self, next: Self) -> f64 {
+        let mass = match (self.upper, next.upper) {
+            (true, _) => self.tail - next.tail,
+            (false, false) => next.tail - self.tail,
+            (false, true) => 1.0 - self.tail - next.tail,
+        };
+        mass.max(0.0)
+    }
+
+    fn below(self) -> f64 {
+        if self.upper { 1.0 - self.tail } else { self.tail }
+    }
+
+    fn above(self) -> f64 {
+        if self.upper { self.tail } else { 1.0 - self.tail }
+    }
+}
+
+fn removal(q: f64, mu: f64, direction: Direction, step: f64, log_tail: f64) -> LossMass {
+    let lowest_loss = (-q).ln_1p();
+    // For small q almost all mass sits just above the lowest loss ln(1−q): a grid that starts
+    // there represents it without smearing. For large q the total offset would only cost digits.
+    let offset = if q < 0.1 { lowest_loss } else { 0.0 };
+    let reach = normal::upper_quantile(log_tail);
+    let top_loss = log_mix_exp(q, mu * (reach + 0.5 * mu)).min(LARGEST_LOSS);
+    let bottom_loss = log_mix_exp(q, -mu * (reach + 0.5 * mu));
+    let first = ((bottom_loss - offset) / step).floor();
+    let last = ((top_loss - offset) / step).ceil().max(first + 1.0);
+    let (first, buckets) = (first as i64, (last - first) as usize);
+
+    let above = |k: usize| (first + k as i64) as f64 * step + (offset - lowest_loss);
+    let edges = |k: usize| {
+        let y = if above(k) > 0.0 { removal_point_above(q, mu, above(k)) } else { f64::NEG_INFINITY };
+        (Edge::new(y), Edge::new(y - mu))
+    };
+    let mut atoms = vec![0.0; buckets + 1];
+    let bottom = edges(0);
+    let mut edge = bottom;
+    for k in 0..buckets {
+        let next = edges(k + 1);
+        let (none, sampled) = (edge.0.mass_to(next.0), edge.1.mass_to(next.1));
+        let a = (1.0 - q) * none + q * sampled;
+        // a − e^ε b with b = `none` and e^ε = (1−q) + (1−q)(e^{above} − 1).
+        let excess = q * sampled - (1.0 - q) * above(k).exp_m1() * none;
+        let up = upper_atom(a, excess, step);
+        atoms[k] += a - up;
+        atoms[k + 1] += up;
+        edge = next;
+    }
+    let top = edge;
+    match direction {
+        Direction::Forward => {
+            atoms[0] += (1.0 - q) * bottom.0.below() + q * bottom.1.below();
+            let infinite = (1.0 - q) * top.0.above() + q * top.1.above();
+            LossMass { offset, step, first, mass: atoms, infinite }
+        }
+        Direction::Backward => {
+            // The same atoms seen from Q: q_i = p_i e^{−ε_i} at loss −ε_i.
+            for (k, atom) in atoms.iter_mut().enumerate() {
+                *atom *= (-((first + k as i64) as f64 * step + offset)).exp();
+            }
+            atoms[buckets] += top.0.above();
+            atoms.reverse();
+            LossMass {
+                offset: -offset,
+                step,
+                first: -(first + buckets as i64),
+                mass: atoms,
+                infinite: bottom.0.below(),
+            }
+        }
+    }
+}
+
+impl LossMass {
+    fn loss(&self, i: usize) -> f64 {
+        self.offset + (self.first + i as i64) as f64 * self.step
+    }
+
+    /// Calls `visit(i, e^{θ(ℓ_i − reference)})` with the end of the grid that keeps the weight
+    /// at most 1 as reference, which it returns. Mass at that end is never 0, so that the largest
+    /// tilted mass is representable.
+    fn for_each_weight(&self, theta: f64, mut visit: impl FnMut(usize, f64)) -> f64 {
+        const BLOCK: usize = 32;
+        let n = self.mass.len();
+        let exponent = -theta.abs() * self.step;
+        let powers: [f64; BLOCK] = std::array::from_fn(|k| (exponent * k as f64).exp());
+        for start in (0..n).step_by(BLOCK) {
+            let base = (exponent * start as f64).exp();
+            if base == 0.0 {
+                break;
+            }
+            for (k, power) in powers.iter().enumerate().take(BLOCK.min(n - start)) {
+                let i = if theta >= 0.0 { n - 1 - start - k } else { start + k };
+                visit(i, base * power);
+            }
+        }
+        if theta >= 0.0 { self.loss(n - 1) } else { self.loss(0) }
+    }
+
+    pub(crate) fn moments(&self, theta: f64) -> Moments {
+        // Positions are counted from the reference end, in steps; sums by parity.
+        let n = self.mass.len();
+        let mut sums = [[0.0f64; 3]; 2];
+        let reference = self.for_each_weight(theta, |i, weight| {
+            let tilted = self.mass[i] * weight;
+            let position = if theta >= 0.0 { i as f64 - (n - 1) as f64 } else { i as f64 };
+            let sum = &mut sums[((self.first + i as i64) & 1) as usize];
+            sum[0] += tilted;
+            sum[1] += tilted * position;
+            sum[2] += tilted * position * position;
+        });
+        let [zeroth, first, second] = std::array::from_fn(|m| sums[0][m] + sums[1][m]);
+        let mean = first / zeroth;
+        Moments {
+            log_mgf: zeroth.ln() + theta * reference,
+            mean: reference + self.step * mean,
+            variance: (self.step * self.step * (second / zeroth - mean * mean)).max(0.0),
+            odd: sums[1][0] / zeroth,
+        }
+    }
+
+    /// Adds the tilted probabilities p_i e^{θℓ_i}/M(θ), folded into a window of cyclic length
+    /// `window.len()`, and returns the sum of their squares.
+    pub(crate) fn fold_tilted(&self, theta: f64, log_mgf: f64, window: &mut [f64]) -> f64 {
+        let n = window.len() as i64;
+        let reference = if theta >= 0.0 { self.loss(self.mass.len() - 1) } else { self.loss(0) };
+        let scale = (theta * reference - log_mgf).exp();
+        // The scale may leave the floating-point range where its product with the weight does not.
+        let direct = scale.is_finite() && scale > 0.0;
+        let mut squares = 0.0;
+        self.for_each_weight(theta, |i, weight| {
+            let tilted = if direct {
+                self.mass[i] * (weight * scale)
+            } else {
+                self.mass[i] * (theta * self.loss(i) - log_mgf).exp()
+            };
+            window[(self.first + i as i64).rem_euclid(n) as usize] += tilted;
+            squares += tilted * tilted;
+        });
+        squares
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(pair: Pair, direction: Direction, step: f64) {
+        let grid = discretise(pair, direction, step, 1e-20f64.ln());
+        let total: f64 = grid.mass.iter().sum::<f64>() + grid.infinite;
+        let reverse: f64 =
+            grid.mass.iter().enumerate().map(|(i, m)| m * (-grid.loss(i)).exp()).sum();
+        assert!((total - 1.0).abs() < 1e-12, "{pair:?} {direction:?} {step}: total {total}");
+        // Mass moved up from below the grid, and mass sent to infinity, are below 1e-20.
+        assert!((reverse - 1.0).abs() < 1e-12, "{pair:?} {direction:?} {step}: reverse {reverse}");
+        let moments = grid.moments(0.0);
+        assert!(moments.log_mgf.abs() < 1e-12);
+        let minus = grid.moments(-1.0);
+        assert!(minus.log_mgf.abs() < 1e-12);
+    }
+
+    #[test]
+    fn both_probabilities_are_kept() {
+        for step in [0.3, 1e-2, 1e-4] {
+            for (q, mu) in [(0.01, 1.0), (0.3, 0.04), (1e-6, 4.0), (0.95, 1.5), (0.018, 0.37)] {
+                check(Pair::Removal { q, mu }, Direction::Forward, step);
+                check(Pair::Removal { q, mu }, Direction::Backward, step);
+                check(Pair::Replacement { q, mu }, Direction::Forward, step);
+                check(Pair::FixedSize { q, mu }, Direction::Forward, step);
+            }
+            check(Pair::Gaussian { mu: 0.7 }, Direction::Forward, step);
+            check(Pair::Laplace { epsilon: 0.73 }, Direction::Forward, step);
+            check(Pair::Pure { epsilon: 1.01 }, Direction::Forward, step);
+        }
+    }
+
+    /// The discretised curve touches the true one at grid points and lies above it elsewhere.
+    #[test]
+    fn the_curve_interpolates_from_above() {
+        let step = 0.05;
+        for pair in [
+            Pair::Removal { q: 0.02, mu: 1.0 },
+            Pair::Replacement { q: 0.02, mu: 1.0 },
+            Pair::FixedSize { q: 0.02, mu: 1.0 },
+            Pair::Gaussian { mu: 0.5 },
+            Pair::Laplace { epsilon: 0.4 },
+        ] {
+            let grid = discretise(pair, Direction::Forward, step, 1e-25f64.ln());
+            let curve = |epsilon: f64| {
+                grid.infinite
+                    + grid
+                        .mass
+                        .iter()
+                        .enumerate()
+                        .map(|(i, m)| m * (-(epsilon - grid.loss(i)).exp_m1()).max(0.0))
+                        .sum::<f64>()
+            };
+            for k in 1..8 {
+                let on_grid = grid.offset + f64::from(k) * step;
+                if on_grid < 0.0 {
+                    continue;
+                }
+                let (got, want) = (curve(on_grid), pair.curve(on_grid));
+                assert!((got - want).abs() < 1e-13, "{pair:?} {on_grid}: {got} {want}");
+                let between = on_grid + 0.37 * step;
+                assert!(curve(between) >= pair.curve(between) * (1.0 - 1e-9));
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Dominating pairs (P, Q): the one-dimensional experiments whose privacy loss bounds that of an
+//! event in any dimension. Noise is scaled to std 1, so a shift is μ = sensitivity/σ.
+
+use crate::math::{log_exp_m1, log_mix_exp, normal};
+use crate::{Adjacency, Error, Event, Result};
+
+/// The loss is L = ln(P/Q) under P; it is non-decreasing in the observation y.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Pair {
+    /// P = N(μ), Q = N(0). Symmetric.
+    Gaussian { mu: f64 },
+    /// P = (1−q)N(0)+qN(μ), Q = N(0): Poisson sampling, one unit removed. The addition of a unit
+    /// is the same pair read backwards.
+    Removal { q: f64, mu: f64 },
+    /// P = (1−q)N(0)+qN(μ), Q = (1−q)N(0)+qN(−μ): Poisson sampling, one unit replaced. It
+    /// dominates every replacement in any dimension (docs/replace-one.md). Symmetric.
+    Replacement { q: f64, mu: f64 },
+    /// Fixed-size sampling, one unit replaced: the removal curve with μ = 2C/σ for ε ≥ 0 and its
+    /// symmetric extension for ε < 0; a certified upper curve under composition. Symmetric.
+    FixedSize { q: f64, mu: f64 },
+    /// Laplace noise on one coordinate, ε = sensitivity/scale. Symmetric.
+    Laplace { epsilon: f64 },
+    /// Any ε-DP mechanism: randomised response dominates it. Symmetric.
+    Pure { epsilon: f64 },
+}
+
+impl Pair {
+    /// The pair of one occurrence of an event.
+    pub(crate) fn of(event: &Event, adjacency: Adjacency) -> Result<Self> {
+        event.check(adjacency)?;
+        if let Some(mu) = event.gaussian_mu(adjacency) {
+            return Ok(Self::Gaussian { mu });
+        }
+        Ok(match event {
+            Event::PoissonGaussian { noise_multiplier, sample_rate } => {
+                let (q, mu) = (sample_rate.get(), 1.0 / noise_multiplier.get());
+                match adjacency {
+                    Adjacency::AddRemove => Self::Removal { q, mu },
+                    Adjacency::ReplaceOne => Self::Replacement { q, mu },
+                }
+            }
+            Event::FixedSizeGaussian { noise_multiplier, sample_rate } => {
+                Self::FixedSize { q: sample_rate.get(), mu: 2.0 / noise_multiplier.get() }
+            }
+            Event::Laplace { dimension: 1, .. } => {
+                Self::Laplace { epsilon: event.pure_epsilon(adjacency).expect("Laplace is pure") }
+            }
+            // Several coordinates share the ℓ1 sensitivity in a way that one Laplace coordinate
+            // is not known to dominate; randomised response dominates any pure mechanism.
+            Event::Laplace { .. } | Event::KNorm { .. } | Event::Pure { .. } => {
+                Self::Pure { epsilon: event.pure_epsilon(adjacency).expect("pure event") }
+            }
+            _ => return Err(Error::unknown("pld", event)),
+        })
+    }
+
+    /// Whether (P, Q) and (Q, P) have the same loss distribution.
+    pub(crate) fn is_symmetric(self) -> bool {
+        !matches!(self, Self::Removal { .. })
+    }
+
+    /// (P(L > ε), Q(L > ε)) for ε ≥ 0.
+    pub(crate) fn survival(self, epsilon: f64) -> (f64, f64) {
+        match self {
+            Self::Gaussian { mu } => {
+                let y = epsilon / mu + 0.5 * mu;
+                (normal::sf(y - mu), normal::sf(y))
+            }
+            Self::Removal { q, mu } | Self::FixedSize { q, mu } => {
+                let y = removal_point(q, mu, epsilon);
+                let (near, far) = (normal::sf(y), normal::sf(y - mu));
+                ((1.0 - q) * near + q * far, near)
+            }
+            Self::Replacement { q, mu } => {
+                let y = replacement_point(q, mu, epsilon);
+                let none = (1.0 - q) * normal::sf(y);
+                (none + q * normal::sf(y - mu), none + q * normal::sf(y + mu))
+            }
+            Self::Laplace { epsilon: all } if epsilon < all => {
+                (1.0 - 0.5 * (-0.5 * (all - epsilon)).exp(), 0.5 * (-0.5 * (all + epsilon)).exp())
+            }
+            Self::Pure { epsilon: all } if epsilon < all => {
+                (1.0 / (1.0 + (-all).exp()), 1.0 / (1.0 + all.exp()))
+            }
+            Self::Laplace { .. } | Self::Pure { .. } => (0.0, 0.0),
+        }
+    }
+
+    /// δ(ε), ε ≥ 0, of a single occurrence in closed form; the larger of the two directions. The
+    /// factor covers the rounding of differences that cancel.
+    pub(crate) fn delta(self, epsilon: f64) -> f64 {
+        match self {
+            Self::Gaussian { mu } => crate::convert::gaussian_delta_value(mu, epsilon),
+            _ => (self.curve(epsilon) * (1.0 + 1e-9)).min(1.0),
+        }
+    }
+
+    pub(crate) fn curve(self, epsilon: f64) -> f64 {
+        match self {
+            Self::Removal { q, mu } | Self::FixedSize { q, mu } => {
+                let y = removal_point(q, mu, epsilon);
+                // P − e^ε Q with e^ε − (1−q) = q e^{μy−μ²/2} taken out of both terms.
+                let shifted = (mu * (y - 0.5 * mu) + normal::log_sf(y)).exp();
+                let removal = q * (normal::sf(y - mu) - shifted);
+                if matches!(self, Self::FixedSize { .. }) {
+                    return removal.max(0.0);
+                }
+                removal.max(addition_delta(q, mu, epsilon)).max(0.0)
+            }
+            _ => {
+                let (p, q) = self.survival(epsilon);
+                (p - (epsilon + q.ln()).exp()).max(0.0)
+            }
+        }
+    }
+
+    /// The largest loss worth a grid point: beyond it P has at most `exp(log_tail)` mass. At most
+    /// [`LARGEST_LOSS`], where e^L is still a number.
+    pub(crate) fn largest_loss(self, log_tail: f64) -> f64 {
+        let reach = normal::upper_quantile(log_tail);
+        let loss = match self {
+            Self::Gaussian { mu } => mu * (reach + 0.5 * mu),
+            Self::Removal { q, mu } | Self::FixedSize { q, mu } => log_mix_exp(q, mu * (reach + 0.5 * mu)),
+            Self::Replacement { q, mu } => {
+                log_mix_exp(q, mu * (reach + 0.5 * mu)) - log_mix_exp(q, -mu * (reach + 1.5 * mu))
+            }
+            Self::Laplace { epsilon } | Self::Pure { epsilon } => epsilon,
+        };
+        loss.min(LARGEST_LOSS)
+    }
+}
+
+/// Losses above this are counted as infinite.
+pub(crate) const LARGEST_LOSS: f64 = 600.0;
+
+/// The observation at which the removal pair's loss is ε > ln(1−q):
+/// y = μ/2 + ln((e^ε − 1 + q)/q)/μ.
+fn removal_point(q: f64, mu: f64, epsilon: f64) -> f64 {
+    removal_point_above(q, mu, epsilon - (-q).ln_1p())
+}
+
+/// The same as a function of ε − ln(1−q) ≥ 0, which keeps its accuracy next to the lowest loss:
+/// e^ε − 1 + q = (1−q)(e^{ε−ln(1−q)} − 1).
+pub(crate) fn removal_point_above(q: f64, mu: f64, above: f64) -> f64 {
+    0.5 * mu + (log_exp_m1(above) + ((1.0 - q) / q).ln()) / mu
+}
+
+/// y = [ε/2 + asinh((1−q)/q·e^{μ²/2}·sinh(ε/2))]/μ.
+fn replacement_point(q: f64, mu: f64, epsilon: f64) -> f64 {
+    let half = 0.5 * epsilon;
+    let log_scale = ((1.0 - q) / q).ln() + 0.5 * mu * mu;
+    // sinh(ε/2) = e^{−ε/2}(e^ε − 1)/2.
+    let log_argument = log_scale + log_exp_m1(epsilon) - half - std::f64::consts::LN_2;
+    let asinh = if log_argument > 20.0 {
+        log_argument + std::f64::consts::LN_2
+    } else {
+        log_argument.exp().asinh()
+    };
+    (half + asinh) / mu
+}
+
+/// δ(ε) of the addition pair P = N(0), Q = (1−q)N(0)+qN(−μ), whose losses end at −ln(1−q).
+fn addition_delta(q: f64, mu: f64, epsilon: f64) -> f64 {
+    // The event {L > ε} is {y < y₀} of the removal pair with removal loss −ε at y₀.
+    let above = -epsilon - (-q).ln_1p();
+    if above <= 0.0 {
+        return 0.0;
+    }
+    let y = removal_point_above(q, mu, above);
+    let mixed = (1.0 - q) * normal::cdf(y) + q * normal::cdf(y - mu);
+    normal::cdf(y) - epsilon.exp() * mixed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_invert_losses() {
+        for (q, mu) in [(0.01, 1.0), (0.3, 0.04), (1e-6, 5.0), (0.9, 2.0)] {
+            for epsilon in [1e-9, 1e-3, 0.2, 3.0, 40.0] {
+                let y = removal_point(q, mu, epsilon);
+                let loss = log_mix_exp(q, mu * (y - 0.5 * mu));
+                assert!((loss / epsilon - 1.0).abs() < 1e-6, "{q} {mu} {epsilon} {loss}");
+                let y = replacement_point(q, mu, epsilon);
+                let loss = log_mix_exp(q, mu * (y - 0.5 * mu)) - log_mix_exp(q, -mu * (y + 0.5 * mu));
+                assert!((loss / epsilon - 1.0).abs() < 1e-6, "{q} {mu} {epsilon} {loss}");
+            }
+        }
+    }
+}

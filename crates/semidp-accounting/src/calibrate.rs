@@ -1,0 +1,222 @@
+//! Calibration: the least noise, or the most steps, that a budget allows.
+//!
+//! The search is coarse first and fine last; what it returns was verified at full accuracy by the
+//! accountant that certificates use, so the ε reported back never exceeds the target.
+
+use crate::accountant::{Accountant, PldAccountant, PldOptions, PureAccountant, RdpAccountant};
+use crate::{Adjacency, Answer, CountedEvent, Delta, Epsilon, Error, NoiseMultiplier, Result, Steps};
+
+/// A calibrated parameter and the guarantee it was verified to give.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Calibrated<T> {
+    /// The parameter.
+    pub value: T,
+    /// Both accountants' ε at that parameter; `epsilon.value` is at most the target.
+    pub epsilon: Answer<Epsilon>,
+}
+
+/// The search is over once ε is within this of the target, relatively, from below.
+const CLOSE: f64 = 2e-5;
+/// Noise multipliers between these are tried.
+const NOISE_RANGE: (f64, f64) = (0.05, 1e9);
+
+/// The smallest noise multiplier at which `events(noise)` is (ε, δ)-DP, rounded up; with δ = 0 by
+/// the pure accountant.
+///
+/// ```
+/// use semidp_accounting::*;
+/// let found = calibrate_noise(
+///     Epsilon::new(2.0)?, Delta::new(1e-5)?, Adjacency::AddRemove,
+///     |noise_multiplier| vec![CountedEvent::new(
+///         Event::PoissonGaussian { noise_multiplier, sample_rate: SampleRate::new(0.01).unwrap() },
+///         Steps::new(1000).unwrap(),
+///     )],
+/// )?;
+/// assert!((found.value.get() - 1.0).abs() < 0.2 && found.epsilon.value.get() <= 2.0);
+/// # Ok::<(), semidp_accounting::Error>(())
+/// ```
+pub fn calibrate_noise(
+    epsilon: Epsilon,
+    delta: Delta,
+    adjacency: Adjacency,
+    events: impl Fn(NoiseMultiplier) -> Vec<CountedEvent>,
+) -> Result<Calibrated<NoiseMultiplier>> {
+    let target = epsilon.positive()?.get();
+    let at = |log_noise: f64| NoiseMultiplier::new(log_noise.exp());
+    let search = Search {
+        target,
+        range: (NOISE_RANGE.0.ln(), NOISE_RANGE.1.ln()),
+        coarse: |x: f64| probe(&events(at(x)?), adjacency, delta, PldOptions::coarse()),
+        fine: |x: f64| probe(&events(at(x)?), adjacency, delta, PldOptions::default()),
+    };
+    let unreachable = || Error::Unreachable {
+        quantity: "noise multiplier",
+        epsilon: target,
+        delta: delta.get(),
+        reason: "even the largest noise tried, 1e9, gives a larger epsilon",
+    };
+    let value = at(search.run()?.ok_or_else(unreachable)?)?;
+    let epsilon = crate::epsilon(&events(value), adjacency, delta)?;
+    Ok(Calibrated { value, epsilon })
+}
+
+/// The largest number of steps at which `events(steps)` is (ε, δ)-DP.
+pub fn calibrate_steps(
+    epsilon: Epsilon,
+    delta: Delta,
+    adjacency: Adjacency,
+    events: impl Fn(Steps) -> Vec<CountedEvent>,
+) -> Result<Calibrated<Steps>> {
+    let target = epsilon.positive()?.get();
+    let at = |x: f64| Steps::new(((-x).exp().round() as u64).clamp(1, Steps::MAX));
+    let fine = |steps: Steps| probe(&events(steps), adjacency, delta, PldOptions::default());
+    let search = Search {
+        target,
+        range: (-(Steps::MAX as f64).ln(), 0.0),
+        coarse: |x: f64| probe(&events(at(x)?), adjacency, delta, PldOptions::coarse()),
+        fine: |x: f64| fine(at(x)?),
+    };
+    let unreachable = || Error::Unreachable {
+        quantity: "number of steps",
+        epsilon: target,
+        delta: delta.get(),
+        reason: "a single step at this noise already costs more",
+    };
+    let mut safe = at(search.run()?.ok_or_else(unreachable)?)?.get();
+    // The search stops within CLOSE of the target: climb to the last whole step that fits.
+    let mut stride = 1;
+    while stride > 0 && safe < Steps::MAX {
+        let next = (safe + stride).min(Steps::MAX);
+        if fine(Steps::new(next)?)? <= target {
+            safe = next;
+            stride *= 2;
+        } else {
+            stride /= 2;
+        }
+    }
+    let value = Steps::new(safe)?;
+    Ok(Calibrated { value, epsilon: crate::epsilon(&events(value), adjacency, delta)? })
+}
+
+/// ε of the accountant that [`crate::epsilon`] reports; infinite where it leaves the range.
+fn probe(events: &[CountedEvent], adjacency: Adjacency, delta: Delta, options: PldOptions) -> Result<f64> {
+    fn ask(mut accountant: impl Accountant, events: &[CountedEvent], delta: Delta) -> Result<Epsilon> {
+        accountant.compose_all(events)?;
+        accountant.epsilon(delta)
+    }
+    let answer = if delta.get() == 0.0 {
+        ask(PureAccountant::new(adjacency), events, delta)
+    } else {
+        match ask(PldAccountant::with_options(adjacency, options), events, delta) {
+            Err(Error::UnknownEvent { .. }) => ask(RdpAccountant::new(adjacency), events, delta),
+            other => other,
+        }
+    };
+    match answer {
+        Ok(epsilon) => Ok(epsilon.get()),
+        Err(Error::OutOfRange { .. }) => Ok(f64::INFINITY),
+        Err(error) => Err(error),
+    }
+}
+
+/// Finds the smallest x with fine(x) ≤ target, for functions that decrease in x.
+struct Search<C, F> {
+    target: f64,
+    range: (f64, f64),
+    coarse: C,
+    fine: F,
+}
+
+impl<C: Fn(f64) -> Result<f64>, F: Fn(f64) -> Result<f64>> Search<C, F> {
+    /// The safe end of the last bracket; `None` if even the upper end of the range is not safe.
+    fn run(&self) -> Result<Option<f64>> {
+        let start = 0f64.clamp(self.range.0, self.range.1);
+        let Some((guess, slope)) = self.approach(start)? else { return Ok(None) };
+        self.refine(guess, slope)
+    }
+
+    /// A coarse root and the local slope d ln ε / dx.
+    fn approach(&self, start: f64) -> Result<Option<(f64, f64)>> {
+        let (low, high) = self.range;
+        let mut bracket = Bracket::default();
+        let mut x = start;
+        let mut slope = -1.0;
+        for round in 0..60 {
+            let value = ((self.coarse)(x)? / self.target).ln();
+            bracket.insert(x, value);
+            if value.abs() < 3e-3 || (x == low && value <= 0.0) {
+                break;
+            }
+            if x == high && value > 0.0 {
+                return Ok(None);
+            }
+            slope = bracket.slope().unwrap_or(slope);
+            let wide = if round < 40 { 0.0 } else { 1.0 };
+            x = bracket.propose(x, value, slope, wide).clamp(low, high);
+        }
+        Ok(Some((x, slope)))
+    }
+
+    /// The same with the fine function, ending on the safe side.
+    fn refine(&self, guess: f64, mut slope: f64) -> Result<Option<f64>> {
+        let (low, high) = self.range;
+        let mut bracket = Bracket::default();
+        let mut x = guess;
+        for round in 0..80 {
+            // Aim between the target and CLOSE below it.
+            let value = ((self.fine)(x)? / (self.target * (1.0 - 0.4 * CLOSE))).ln();
+            let safe = value <= 0.4 * CLOSE * (1.0 - 1e-6);
+            bracket.insert(x, value);
+            if safe && (value > -0.6 * CLOSE || x == low || bracket.is_tight()) {
+                return Ok(Some(x));
+            }
+            if x == high && !safe {
+                return Ok(None);
+            }
+            slope = bracket.slope().unwrap_or(slope);
+            x = bracket.propose(x, value, slope, if round < 6 { 0.0 } else { 1.0 }).clamp(low, high);
+        }
+        Ok(bracket.safe.map(|(x, _)| x).filter(|&x| (self.fine)(x).is_ok_and(|e| e <= self.target)))
+    }
+}
+
+/// The best points known on either side of the root; values are ln(ε/target).
+#[derive(Default)]
+struct Bracket {
+    unsafe_: Option<(f64, f64)>,
+    safe: Option<(f64, f64)>,
+}
+
+impl Bracket {
+    fn insert(&mut self, x: f64, value: f64) {
+        if value > 0.0 {
+            if self.unsafe_.is_none_or(|(known, _)| x > known) {
+                self.unsafe_ = Some((x, value));
+            }
+        } else if self.safe.is_none_or(|(known, _)| x < known) {
+            self.safe = Some((x, value));
+        }
+    }
+
+    fn slope(&self) -> Option<f64> {
+        let ((a, f_a), (b, f_b)) = (self.unsafe_?, self.safe?);
+        let slope = (f_b - f_a) / (b - a);
+        (slope.is_finite() && slope < 0.0).then_some(slope)
+    }
+
+    fn is_tight(&self) -> bool {
+        matches!((self.unsafe_, self.safe), (Some((a, _)), Some((b, _))) if b - a < 1e-9)
+    }
+
+    /// The next point: Newton's step from x, kept inside the bracket; bisection if `bisect` > 0.
+    fn propose(&self, x: f64, value: f64, slope: f64, bisect: f64) -> f64 {
+        let step = if value.is_finite() { (-value / slope).clamp(-3.0, 3.0) } else { 1.5 };
+        let newton = x + step;
+        match (self.unsafe_, self.safe) {
+            (Some((a, _)), Some((b, _))) => {
+                if bisect > 0.0 || !(newton > a && newton < b) { 0.5 * (a + b) } else { newton }
+            }
+            _ => newton,
+        }
+    }
+}

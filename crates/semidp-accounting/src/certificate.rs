@@ -1,0 +1,233 @@
+//! Certificates: what was promised and everything needed to check it. Never a statistic of the
+//! private data.
+
+use crate::accountant::{Accountant, PldAccountant, PldOptions, PureAccountant, RdpAccountant, ZcdpAccountant};
+use crate::{
+    Adjacency, CountedEvent, Delta, Epsilon, Error, Guarantee, Protects, Result, Rho, Trust,
+};
+use serde::{Deserialize, Serialize};
+
+/// Whether the guarantee holds for the numbers a computer produces, or for real numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arithmetic {
+    /// Integer sums and exact samplers: the guarantee holds for the released bits.
+    Exact,
+    /// The guarantee holds for real-valued noise; floating-point noise may leak low-order bits.
+    Idealised,
+}
+
+/// Where the noise came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RandomSource {
+    /// The operating system's cryptographic generator.
+    OperatingSystem,
+    /// A seed the user chose: reproducible, and NOT private against anyone who knows it.
+    Seeded,
+    /// Nothing was drawn: the certificate states what a mechanism would guarantee.
+    None,
+}
+
+/// Where a hyper-parameter came from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Provenance {
+    /// The hyper-parameter.
+    pub name: String,
+    /// Its value.
+    pub value: serde_json::Value,
+    /// `user`, `public data`, `theory` or `calibration`.
+    pub source: String,
+}
+
+/// ε by each accountant that knows every event.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Accountants {
+    /// Privacy loss distributions.
+    pub pld: Option<Epsilon>,
+    /// Rényi differential privacy.
+    pub rdp: Option<Epsilon>,
+}
+
+/// The version of the certificate's form.
+const FORMAT: &str = "semidp-certificate/1";
+
+/// A guarantee with its evidence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Certificate {
+    /// Always `semidp-certificate/1`.
+    pub format: String,
+    /// The version of semidp that issued it.
+    pub version: String,
+    /// What is promised.
+    pub guarantee: Guarantee,
+    /// The mechanism, in words.
+    pub mechanism: String,
+    /// Every access to the private units, with every parameter that matters for privacy.
+    pub events: Vec<CountedEvent>,
+    /// How many noisy values were (or would be) released.
+    pub releases: u64,
+    /// ε by each accountant.
+    pub accountants: Accountants,
+    /// Exact or idealised.
+    pub arithmetic: Arithmetic,
+    /// Where the noise came from.
+    pub random_source: RandomSource,
+    /// Where each hyper-parameter came from.
+    pub hyperparameters: Vec<Provenance>,
+}
+
+/// What checking a certificate found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// Whether everything it claims follows from its events.
+    pub valid: bool,
+    /// ε recomputed from the events.
+    pub epsilon: Epsilon,
+    /// By each accountant.
+    pub accountants: Accountants,
+    /// Each claim that does not follow.
+    pub objections: Vec<String>,
+}
+
+impl Certificate {
+    /// Computes the guarantee of the events and states it. With δ = 0 the guarantee is pure.
+    pub fn issue(
+        events: Vec<CountedEvent>,
+        adjacency: Adjacency,
+        trust: Trust,
+        delta: Delta,
+        mechanism: impl Into<String>,
+    ) -> Result<Self> {
+        let answer = crate::epsilon(&events, adjacency, delta)?;
+        Ok(Self {
+            format: FORMAT.into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            guarantee: Guarantee {
+                epsilon: answer.value,
+                delta,
+                rho: rho(&events, adjacency),
+                adjacency,
+                trust,
+                protects: Protects::PrivateRowsOnly,
+            },
+            mechanism: mechanism.into(),
+            releases: releases(&events),
+            events,
+            accountants: Accountants { pld: answer.pld, rdp: answer.rdp },
+            arithmetic: Arithmetic::Idealised,
+            random_source: RandomSource::None,
+            hyperparameters: Vec::new(),
+        })
+    }
+
+    /// Reads a certificate.
+    pub fn from_json(text: &str) -> Result<Self> {
+        let malformed = |reason: String| Error::MalformedCertificate { reason };
+        let value: serde_json::Value =
+            serde_json::from_str(text).map_err(|e| malformed(format!("not JSON: {e}")))?;
+        Self::from_value(value)
+    }
+
+    /// Reads a certificate that is already parsed.
+    pub fn from_value(value: serde_json::Value) -> Result<Self> {
+        let malformed = |reason: String| Error::MalformedCertificate { reason };
+        match value.get("format").and_then(|f| f.as_str()) {
+            Some(FORMAT) => {}
+            Some(other) => return Err(malformed(format!("format `{other}`, expected `{FORMAT}`"))),
+            None => return Err(malformed("it has no `format` field".into())),
+        }
+        serde_json::from_value(value).map_err(|e| malformed(e.to_string()))
+    }
+
+    /// Recomputes everything from the events with both accountants.
+    ///
+    /// The check uses a finer grid than issuing did, which can only lower a correct ε: so a claim
+    /// stands only if a certified upper bound implies it, without any tolerance.
+    pub fn verify(&self) -> Result<Verdict> {
+        let Guarantee { epsilon: claimed, delta, adjacency, rho: claimed_rho, .. } = self.guarantee;
+        if self.events.is_empty() && claimed.get() == 0.0 {
+            // Nothing private was touched: ε = 0 needs no evidence.
+            return Ok(self.verdict(claimed, Accountants { pld: None, rdp: None }, Vec::new()));
+        }
+        let pure = ask(PureAccountant::new(adjacency), &self.events, delta);
+        let accountants = if delta.get() == 0.0 {
+            Accountants { pld: None, rdp: None }
+        } else {
+            let options = PldOptions { tolerance: 5e-5, ..PldOptions::default() };
+            Accountants {
+                pld: known(ask(PldAccountant::with_options(adjacency, options), &self.events, delta))?,
+                rdp: known(ask(RdpAccountant::new(adjacency), &self.events, delta))?,
+            }
+        };
+        let epsilon = match (delta.get() == 0.0, accountants.pld.or(accountants.rdp)) {
+            (false, Some(epsilon)) => epsilon,
+            _ => pure?,
+        };
+        let mut objections = Vec::new();
+        let mut object = |what: &str, claimed: f64, found: f64| {
+            if claimed < found {
+                objections.push(format!("{what}: claims {claimed}, the events give {found}"));
+            }
+        };
+        object("epsilon", claimed.get(), epsilon.get());
+        if let (Some(claimed), Some(found)) = (self.accountants.pld, accountants.pld) {
+            object("accountants.pld", claimed.get(), found.get());
+        }
+        if let (Some(claimed), Some(found)) = (self.accountants.rdp, accountants.rdp) {
+            // The same arithmetic on another processor may differ in its last digits.
+            object("accountants.rdp", claimed.get() * (1.0 + 1e-9), found.get());
+        }
+        if let Some(claimed) = claimed_rho {
+            match rho(&self.events, adjacency) {
+                Some(found) => object("rho", claimed.get() * (1.0 + 1e-12), found.get()),
+                None => objections.push("rho: claimed, but the events have no zCDP guarantee".into()),
+            }
+        }
+        if self.releases != releases(&self.events) {
+            objections.push(format!(
+                "releases: claims {}, the events make {}",
+                self.releases,
+                releases(&self.events)
+            ));
+        }
+        Ok(self.verdict(epsilon, accountants, objections))
+    }
+
+    fn verdict(&self, epsilon: Epsilon, accountants: Accountants, objections: Vec<String>) -> Verdict {
+        Verdict { valid: objections.is_empty(), epsilon, accountants, objections }
+    }
+}
+
+fn ask(mut accountant: impl Accountant, events: &[CountedEvent], delta: Delta) -> Result<Epsilon> {
+    accountant.compose_all(events)?;
+    accountant.epsilon(delta)
+}
+
+/// An accountant that does not know an event, or whose bound is useless, has no say.
+fn known(answer: Result<Epsilon>) -> Result<Option<Epsilon>> {
+    match answer {
+        Ok(epsilon) => Ok(Some(epsilon)),
+        Err(Error::UnknownEvent { .. } | Error::OutOfRange { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn rho(events: &[CountedEvent], adjacency: Adjacency) -> Option<Rho> {
+    let mut accountant = ZcdpAccountant::new(adjacency);
+    accountant.compose_all(events).ok()?;
+    accountant.rho().ok()
+}
+
+fn releases(events: &[CountedEvent]) -> u64 {
+    events
+        .iter()
+        .map(|one| match one.event {
+            crate::Event::OnePassGaussian { blocks, .. } => blocks.saturating_mul(one.count.get()),
+            _ => one.count.get(),
+        })
+        .fold(0, u64::saturating_add)
+}

@@ -1,0 +1,91 @@
+//! The Gaussian mechanism, exactly: Gaussian DP ↔ (ε, δ) (Balle and Wang 2018).
+
+use crate::math::{normal, search};
+use crate::{Delta, Epsilon, Mu, Result, Sensitivity};
+
+/// δ(ε) of a Gaussian mechanism with μ = sensitivity / std:
+/// $\delta(\varepsilon)=\Phi(\mu/2-\varepsilon/\mu)-e^{\varepsilon}\Phi(-\mu/2-\varepsilon/\mu)$.
+///
+/// ```
+/// use semidp_accounting::{Epsilon, Mu, convert::gaussian_delta};
+/// let delta = gaussian_delta(Mu::new(1.0)?, Epsilon::new(1.0)?);
+/// assert!((delta.get() - 0.126936737506644).abs() < 1e-14);
+/// # Ok::<(), semidp_accounting::Error>(())
+/// ```
+pub fn gaussian_delta(mu: Mu, epsilon: Epsilon) -> Delta {
+    Delta::saturating(delta(mu.get(), epsilon.get()))
+}
+
+pub(crate) fn delta(mu: f64, epsilon: f64) -> f64 {
+    if mu == 0.0 {
+        return 0.0;
+    }
+    // With a = ε/μ − μ/2 the formula is φ(a)·(m(a) − m(a + μ)), m the Mills ratio, because
+    // e^ε φ(a + μ) = φ(a). It keeps its relative accuracy where both normal tails underflow.
+    let a = epsilon / mu - 0.5 * mu;
+    if a < -3.0 {
+        // δ is near 1: no cancellation, and the Mills ratio would overflow.
+        return normal::sf(a) - (epsilon + normal::log_sf(a + mu)).exp();
+    }
+    let difference = if mu < 1e-2 {
+        // −m'(t) = 1 − t·m(t): integrate it over [a, a + μ] instead of subtracting neighbours.
+        let (half, centre) = (0.5 * mu, a + 0.5 * mu);
+        half * GAUSS_LEGENDRE_5.iter().map(|&(x, w)| w * mills_slope(centre + half * x)).sum::<f64>()
+    } else {
+        normal::mills(a) - normal::mills(a + mu)
+    };
+    (normal::density(a) * difference).max(0.0)
+}
+
+/// 1 − t·m(t); for large t by the asymptotic series, as the difference cancels.
+fn mills_slope(t: f64) -> f64 {
+    if t < 50.0 {
+        return 1.0 - t * normal::mills(t);
+    }
+    let s = 1.0 / (t * t);
+    s * (1.0 - 3.0 * s * (1.0 - 5.0 * s * (1.0 - 7.0 * s)))
+}
+
+const GAUSS_LEGENDRE_5: [(f64, f64); 5] = [
+    (-0.906_179_845_938_664, 0.236_926_885_056_189_1),
+    (-0.538_469_310_105_683_1, 0.478_628_670_499_366_5),
+    (0.0, 0.568_888_888_888_888_9),
+    (0.538_469_310_105_683_1, 0.478_628_670_499_366_5),
+    (0.906_179_845_938_664, 0.236_926_885_056_189_1),
+];
+
+/// The smallest ε for which a Gaussian mechanism with this μ is (ε, δ)-DP.
+pub fn gaussian_epsilon(mu: Mu, delta: Delta) -> Result<Epsilon> {
+    let target = delta.positive()?.get();
+    let mu = mu.get();
+    if self::delta(mu, 0.0) <= target {
+        return Epsilon::new(0.0);
+    }
+    // δ(ε) ≤ P(N > a) gives an upper end.
+    let hi = mu * (normal::upper_quantile(target.ln()) + 0.5 * mu) + 1e-300;
+    let (_, safe) = search::bisect(0.0, hi, |epsilon| self::delta(mu, epsilon) <= target);
+    Epsilon::new(safe)
+}
+
+/// The largest μ whose Gaussian mechanism is (ε, δ)-DP.
+pub fn gaussian_mu(epsilon: Epsilon, delta: Delta) -> Result<Mu> {
+    let (epsilon, target) = (epsilon.get(), delta.positive()?.get());
+    let too_large = |log_mu: f64| self::delta(log_mu.exp(), epsilon) > target;
+    let mut hi = 0.0;
+    while !too_large(hi) {
+        hi += 2.0;
+    }
+    let mut lo = hi - 2.0;
+    while too_large(lo) {
+        lo -= 2.0;
+    }
+    let (safe, _) = search::bisect(lo, hi, too_large);
+    Mu::new(safe.exp())
+}
+
+/// The smallest noise std at which a Gaussian mechanism of this sensitivity is (ε, δ)-DP
+/// (the "analytic Gaussian" calibration), rounded up.
+pub fn gaussian_sigma(sensitivity: Sensitivity, epsilon: Epsilon, delta: Delta) -> Result<f64> {
+    // A few units in the last place for exp, the division and δ's own rounding.
+    Ok(sensitivity.get() / gaussian_mu(epsilon, delta)?.get() * (1.0 + 1e-15))
+}

@@ -1,0 +1,193 @@
+//! Privacy events: what was (or will be) done to the private units, in a form whose meaning
+//! never changes. Accountants read events; mechanisms own them; certificates store them.
+//!
+//! **Frozen.** The serialised form below is part of every certificate. A variant may be added; no
+//! variant, field or meaning may change. `tests/frozen_events.rs` holds the golden text.
+
+use crate::{Adjacency, Epsilon, Error, NoiseMultiplier, Result, Rho, SampleRate, Steps};
+use serde::{Deserialize, Serialize};
+
+/// One access to the private units.
+///
+/// `noise_multiplier` always means the noise scale on the SUM of clipped contributions divided
+/// by the clip norm C, under either adjacency; [`Adjacency::sensitivity_factor`] turns C into the
+/// sensitivity (C or 2C).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case", deny_unknown_fields)]
+#[non_exhaustive]
+pub enum Event {
+    /// The sum over all units, each contribution at most C in ℓ2 norm, plus Gaussian noise of std
+    /// `noise_multiplier`·C in each coordinate.
+    Gaussian {
+        /// σ/C.
+        noise_multiplier: NoiseMultiplier,
+    },
+    /// The sum over all units, each contribution at most C in ℓ1 norm, plus Laplace noise of
+    /// scale `noise_multiplier`·C in each of `dimension` coordinates.
+    Laplace {
+        /// Scale/C.
+        noise_multiplier: NoiseMultiplier,
+        /// Number of coordinates.
+        #[serde(default = "one")]
+        dimension: u64,
+    },
+    /// The sum over all units, each contribution at most C in ℓ2 norm, plus noise of density
+    /// ∝ exp(−‖z‖₂/(`noise_multiplier`·C)) in `dimension` coordinates.
+    KNorm {
+        /// Scale/C.
+        noise_multiplier: NoiseMultiplier,
+        /// Number of coordinates.
+        dimension: u64,
+    },
+    /// [`Event::Gaussian`] on a sample that each unit joins independently with probability
+    /// `sample_rate`; the noise and every divisor are constants, and an empty sample is noised too.
+    PoissonGaussian {
+        /// σ/C.
+        noise_multiplier: NoiseMultiplier,
+        /// q.
+        sample_rate: SampleRate,
+    },
+    /// [`Event::Gaussian`] on a uniformly random subset of fixed size, drawn without replacement;
+    /// `sample_rate` is that size over the public number of units. Replace-one only.
+    FixedSizeGaussian {
+        /// σ/C.
+        noise_multiplier: NoiseMultiplier,
+        /// Subset size over number of units.
+        sample_rate: SampleRate,
+    },
+    /// One [`Event::Gaussian`] on each of `blocks` disjoint blocks, each unit in exactly one.
+    /// Under replace-one the blocks are fixed by index; under add/remove each unit draws its block
+    /// independently, and the number of blocks is public.
+    OnePassGaussian {
+        /// σ/C.
+        noise_multiplier: NoiseMultiplier,
+        /// Number of disjoint blocks; it does not enter the cost.
+        blocks: u64,
+    },
+    /// Any mechanism that is ε-DP under the adjacency of the account.
+    Pure {
+        /// ε.
+        epsilon: Epsilon,
+    },
+    /// Any mechanism that is ρ-zCDP under the adjacency of the account.
+    Zcdp {
+        /// ρ.
+        rho: Rho,
+    },
+}
+
+fn one() -> u64 {
+    1
+}
+
+impl Event {
+    /// The serialised name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Gaussian { .. } => "gaussian",
+            Self::Laplace { .. } => "laplace",
+            Self::KNorm { .. } => "k-norm",
+            Self::PoissonGaussian { .. } => "poisson-gaussian",
+            Self::FixedSizeGaussian { .. } => "fixed-size-gaussian",
+            Self::OnePassGaussian { .. } => "one-pass-gaussian",
+            Self::Pure { .. } => "pure",
+            Self::Zcdp { .. } => "zcdp",
+        }
+    }
+
+    /// Refuses an event that has no guarantee under this adjacency at all.
+    pub fn check(&self, adjacency: Adjacency) -> Result<()> {
+        if let (Self::FixedSizeGaussian { .. }, Adjacency::AddRemove) = (self, adjacency) {
+            return Err(Error::NoGuarantee {
+                event: self.name(),
+                adjacency,
+                reason: "a sample of fixed size needs the number of private rows, which is secret there",
+            });
+        }
+        Ok(())
+    }
+
+    /// The pure ε of this event, if it has one.
+    pub(crate) fn pure_epsilon(&self, adjacency: Adjacency) -> Option<f64> {
+        match self {
+            Self::Laplace { noise_multiplier, .. } | Self::KNorm { noise_multiplier, .. } => {
+                Some(adjacency.sensitivity_factor() / noise_multiplier.get())
+            }
+            Self::Pure { epsilon } => Some(epsilon.get()),
+            _ => None,
+        }
+    }
+
+    /// μ = sensitivity/σ, if this event is an unsampled Gaussian mechanism for each unit.
+    pub(crate) fn gaussian_mu(&self, adjacency: Adjacency) -> Option<f64> {
+        match self {
+            Self::Gaussian { noise_multiplier } | Self::OnePassGaussian { noise_multiplier, .. } => {
+                Some(adjacency.sensitivity_factor() / noise_multiplier.get())
+            }
+            Self::PoissonGaussian { noise_multiplier, sample_rate }
+            | Self::FixedSizeGaussian { noise_multiplier, sample_rate }
+                if sample_rate.get() == 1.0 =>
+            {
+                Some(adjacency.sensitivity_factor() / noise_multiplier.get())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// An event and how often it happens.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CountedEvent {
+    /// The event.
+    #[serde(flatten)]
+    pub event: Event,
+    /// How often.
+    pub count: Steps,
+}
+
+impl CountedEvent {
+    /// `event`, `count` times.
+    pub fn new(event: Event, count: Steps) -> Self {
+        Self { event, count }
+    }
+}
+
+impl<'de> Deserialize<'de> for CountedEvent {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        use serde::de::Error as _;
+        // Split `count` off by hand: serde's `flatten` would accept unknown fields, and a
+        // misspelt field of a privacy event must never be ignored.
+        let mut map = serde_json::Map::deserialize(deserializer)?;
+        let count = match map.remove("count") {
+            Some(value) => serde_json::from_value(value).map_err(D::Error::custom)?,
+            None => Steps::ONE,
+        };
+        let event = serde_json::from_value(map.into()).map_err(D::Error::custom)?;
+        Ok(Self { event, count })
+    }
+}
+
+/// Reads a JSON list of events, each with an optional `count`.
+///
+/// ```
+/// let events = semidp_accounting::parse_events(
+///     r#"[{"event":"poisson-gaussian","noise_multiplier":1,"sample_rate":0.01,"count":100}]"#,
+/// )?;
+/// assert_eq!(events[0].count.get(), 100);
+/// # Ok::<(), semidp_accounting::Error>(())
+/// ```
+pub fn parse_events(text: &str) -> Result<Vec<CountedEvent>> {
+    let malformed = |index, reason: String| Error::MalformedEvent { index, reason };
+    let values: Vec<serde_json::Value> =
+        serde_json::from_str(text).map_err(|e| malformed(0, format!("not a JSON list: {e}")))?;
+    if values.is_empty() {
+        return Err(malformed(0, "the list is empty".into()));
+    }
+    values
+        .into_iter()
+        .enumerate()
+        .map(|(index, value)| {
+            serde_json::from_value(value).map_err(|e| malformed(index, e.to_string()))
+        })
+        .collect()
+}

@@ -1,0 +1,22 @@
+#![doc = include_str!("../README.md")]
+#![deny(missing_docs)]
+
+pub mod accountant;
+mod adjacency;
+mod budget;
+mod calibrate;
+mod certificate;
+pub mod convert;
+mod error;
+mod event;
+mod guarantee;
+mod math;
+
+pub use accountant::{Accountant, Answer, LARGEST_EPSILON, delta, epsilon};
+pub use adjacency::Adjacency;
+pub use budget::{Delta, Epsilon, Mu, NoiseMultiplier, Order, Rho, SampleRate, Sensitivity, Steps};
+pub use calibrate::{Calibrated, calibrate_noise, calibrate_steps};
+pub use certificate::{Arithmetic, Certificate, Provenance, RandomSource, Verdict};
+pub use error::{Error, Result};
+pub use event::{CountedEvent, Event, parse_events};
+pub use guarantee::{Guarantee, Protects, Trust};
