@@ -68,34 +68,67 @@ pub fn calibrate_steps(
     events: impl Fn(Steps) -> Vec<CountedEvent>,
 ) -> Result<Calibrated<Steps>> {
     let target = epsilon.positive()?.get();
-    let at = |x: f64| Steps::new(((-x).exp().round() as u64).clamp(1, Steps::MAX));
-    let fine = |steps: Steps| probe(&events(steps), adjacency, delta, PldOptions::default());
-    let search = Search {
-        target,
-        range: (-(Steps::MAX as f64).ln(), 0.0),
-        coarse: |x: f64| probe(&events(at(x)?), adjacency, delta, PldOptions::coarse()),
-        fine: |x: f64| fine(at(x)?),
-    };
-    let unreachable = || Error::Unreachable {
-        quantity: "number of steps",
-        epsilon: target,
-        delta: delta.get(),
-        reason: "a single step at this noise already costs more",
-    };
-    let mut safe = at(search.run()?.ok_or_else(unreachable)?)?.get();
-    // The search stops within CLOSE of the target: climb to the last whole step that fits.
-    let mut stride = 1;
-    while stride > 0 && safe < Steps::MAX {
-        let next = (safe + stride).min(Steps::MAX);
-        if fine(Steps::new(next)?)? <= target {
-            safe = next;
-            stride *= 2;
+    let ask = |steps: u64, options| probe(&events(Steps::new(steps)?), adjacency, delta, options);
+    let fine = |steps: u64| ask(steps, PldOptions::default());
+    if fine(1)? > target {
+        return Err(Error::Unreachable {
+            quantity: "number of steps",
+            epsilon: target,
+            delta: delta.get(),
+            reason: "a single step at this noise already costs more",
+        });
+    }
+    // Coarse first: grow while the target allows it, then a bracket of a few per cent.
+    let coarse = |steps: u64| ask(steps, PldOptions::coarse());
+    let (mut low, mut high) = (1, 16);
+    while high < Steps::MAX && coarse(high)? <= target {
+        (low, high) = (high, (16 * high).min(Steps::MAX));
+    }
+    let guess = bracket_steps(low, high, target, 0.03, coarse)?.0;
+    // Fine: widen the bracket until its lower end is safe and its upper end is not.
+    let mut safe = guess;
+    while safe > 1 && fine(safe)? > target {
+        safe -= (safe / 16).max(1);
+    }
+    let mut reach = (safe + (safe / 16).max(1)).min(Steps::MAX);
+    while reach < Steps::MAX && fine(reach)? <= target {
+        safe = reach;
+        reach = (reach + (reach / 8).max(1)).min(Steps::MAX);
+    }
+    let value = Steps::new(bracket_steps(safe, reach, target, 0.0, fine)?.0)?;
+    Ok(Calibrated { value, epsilon: crate::epsilon(&events(value), adjacency, delta)? })
+}
+
+/// Shrinks [safe, beyond], where ε(safe) ≤ target, to neighbours or to a relative width: by
+/// interpolation of ε² in the number of steps, or by bisection of its logarithm.
+fn bracket_steps(
+    mut safe: u64,
+    mut beyond: u64,
+    target: f64,
+    width: f64,
+    epsilon: impl Fn(u64) -> Result<f64>,
+) -> Result<(u64, u64)> {
+    if epsilon(beyond)? <= target {
+        return Ok((beyond, beyond));
+    }
+    let (mut at_safe, mut at_beyond) = (epsilon(safe)?, f64::INFINITY);
+    for round in 0.. {
+        if beyond - safe <= 1 || (beyond - safe) as f64 <= width * safe as f64 {
+            break;
+        }
+        let middle = ((safe as f64) * (beyond as f64)).sqrt();
+        let slope = (at_beyond * at_beyond - at_safe * at_safe) / (beyond - safe) as f64;
+        let inner = safe as f64 + (target * target - at_safe * at_safe) / slope;
+        let tried = if round % 3 == 2 || !slope.is_finite() || slope <= 0.0 { middle } else { inner };
+        let tried = (tried as u64).clamp(safe + 1, beyond - 1);
+        let value = epsilon(tried)?;
+        if value <= target {
+            (safe, at_safe) = (tried, value);
         } else {
-            stride /= 2;
+            (beyond, at_beyond) = (tried, value);
         }
     }
-    let value = Steps::new(safe)?;
-    Ok(Calibrated { value, epsilon: crate::epsilon(&events(value), adjacency, delta)? })
+    Ok((safe, beyond))
 }
 
 /// ε of the accountant that [`crate::epsilon`] reports; infinite where it leaves the range.

@@ -11,7 +11,7 @@
 //!    adds to δ; Chernoff bounds under the tilted law at both ends keep it negligible.
 //! 3. *Rounding of the transforms.* A transform of length N has a relative ℓ2 error of at most
 //!    c·u·log₂N (Higham 2002, section 24.1); the T-th power multiplies it by T because |φ̂| ≤ 1.
-//!    Cauchy–Schwarz against the weights e^{−θ(ℓ−ε)} turns it into an allowance on δ.
+//!    Cauchy–Schwarz against the weights e^{−θ(ℓ−ε)}(1−e^{−(ℓ−ε)}) turns it into an allowance on δ.
 //! 4. *Rounding of the masses* themselves, relative 1e-14 per step at most, is covered by a factor.
 
 use super::grid::{LossMass, Moments};
@@ -21,15 +21,15 @@ use realfft::{RealFftPlanner, RealToComplex};
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// The longest transform: 2^22 real numbers are 32 MiB and a tenth of a second.
-pub(crate) const LARGEST_TRANSFORM: usize = 1 << 22;
+/// The longest transform: 2^23 real numbers are 64 MiB and a third of a second.
+pub(crate) const LARGEST_TRANSFORM: usize = 1 << 23;
 
-/// Chernoff budgets: what leaves the window above, relative to δ (added to δ), and the tilted mass
-/// that may wrap around at either end and be counted twice.
+/// Chernoff budgets, relative to δ: what leaves the window above (added to δ), and what may wrap
+/// around at either end and be counted where it does not belong.
 const UPPER_LOSS: f64 = 1e-6;
-const WRAP: f64 = 1e-7;
-/// The constant of the transform's error bound, in units of log₂N.
-const ROUNDING: f64 = 8.0 * f64::EPSILON;
+const WRAP: f64 = 1e-6;
+/// The constant c·u of the transform's error bound: Higham's theorem 24.2 has c = 6.7 for u = 2⁻⁵³.
+const ROUNDING: f64 = 4.0 * f64::EPSILON;
 /// What counts as negligible next to δ when a tilt is chosen.
 const NEGLIGIBLE: f64 = 1e-5;
 
@@ -40,7 +40,7 @@ pub(crate) struct Composition {
 }
 
 /// Where to look: the tilt and the loss it centres on.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Saddle {
     pub(crate) theta: f64,
     pub(crate) epsilon: f64,
@@ -48,7 +48,25 @@ pub(crate) struct Saddle {
     pub(crate) log_delta: f64,
 }
 
-/// Cumulants of the total loss at a tilt, and what doubling the step would do.
+/// The part of the grid to transform, and the tilt to do it at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Window {
+    theta: f64,
+    /// The loss at which weights are 1.
+    reference: f64,
+    lo: f64,
+    hi: f64,
+    /// ln of a bound on P(S ≥ hi).
+    log_escape: f64,
+}
+
+impl Window {
+    pub(crate) fn width(&self) -> f64 {
+        self.hi - self.lo
+    }
+}
+
+/// Cumulants of the total loss at a tilt.
 #[derive(Debug, Clone, Copy)]
 struct Cumulants {
     value: f64,
@@ -56,19 +74,21 @@ struct Cumulants {
     variance: f64,
 }
 
-/// The composed, tilted law on a window of the grid.
+/// The composed, tilted law p̃ on a window of the grid, summed from above: for
+/// ℓ_{i−1} ≤ ε ≤ ℓ_i, with weights 1 at the reference loss r,
+/// δ(ε) ≤ extra + scale·(A_i − e^{ε−r}B_i + allowance).
 pub(crate) struct Composed {
     theta: f64,
     step: f64,
-    /// Loss of `probability[0]`.
+    /// The loss ℓ_0.
     lowest: f64,
-    probability: Vec<f64>,
-    /// The loss at which weights are 1: δ = exp(log_scale)·Σ p̃ e^{−θ(ℓ−reference)}(...).
     reference: f64,
+    /// (A_i, B_i) = (Σ p̃_j e^{−θ(ℓ_j−r)}, Σ p̃_j e^{−(1+θ)(ℓ_j−r)}) over j ≥ i.
+    sums: Vec<(f64, f64)>,
     scale: f64,
     /// Infinite loss and the bound on what left the window.
     extra: f64,
-    /// ℓ2 rounding error of `probability`, times the ℓ2 norm of the weights.
+    /// ℓ2 rounding error of p̃, times the ℓ2 norm of the weights at the reference.
     allowance: f64,
 }
 
@@ -87,6 +107,33 @@ impl Composition {
             total.variance += count * variance;
         }
         total
+    }
+
+    /// K(t) = ln E[e^{tS}] of the finite part.
+    pub(crate) fn cumulant(&self, t: f64) -> f64 {
+        self.cumulants(t).value
+    }
+
+    /// The largest finite total loss.
+    pub(crate) fn largest_loss(&self) -> f64 {
+        self.parts.iter().map(|(grid, count)| *count as f64 * grid.largest_loss()).sum()
+    }
+
+    /// Chernoff's bound δ(ε) ≤ P(S > ε) ≤ e^{K(t)−tε} at the best t found, and infinite loss.
+    pub(crate) fn chernoff(&self, epsilon: f64) -> f64 {
+        let start = 1.0 / self.cumulants(0.0).variance.sqrt().max(self.step);
+        let log_bound = best_on_ladder(start, |t| self.cumulants(t).value - t * epsilon);
+        self.infinite() + log_bound.exp() * (1.0 + 1e-13 * (1.0 + self.steps()))
+    }
+
+    /// The probability of finite loss; below 1 also where a cap left losses out.
+    pub(crate) fn mass(&self) -> f64 {
+        self.cumulants(0.0).value.exp()
+    }
+
+    /// The probability of infinite loss.
+    pub(crate) fn infinite(&self) -> f64 {
+        -self.parts.iter().map(|(grid, count)| *count as f64 * (-grid.infinite).ln_1p()).sum::<f64>().exp_m1()
     }
 
     /// Root mean square of the one-step standard deviation under the tilt.
@@ -143,67 +190,62 @@ impl Composition {
     /// The tilt to transform at: a part of the saddle point's, as long as rounding stays
     /// negligible. At the full tilt a rare large loss, irrelevant for δ, can carry much of the
     /// tilted mass and stretch the window.
-    fn transform_tilt(&self, saddle: Saddle, log_delta: f64) -> f64 {
+    fn transform_tilt(&self, saddle: Saddle, log_delta: f64, step: f64) -> f64 {
         let unit = (ROUNDING * 22.0 * (self.steps() + 1.0)).ln();
         for part in [0.4, 0.6, 0.8] {
             let theta = part * saddle.theta;
             let log_scale = self.cumulants(theta).value - theta * saddle.epsilon;
-            let log_weights = -0.5 * (-(-2.0 * theta * self.step).exp_m1()).ln();
-            if log_scale + unit + log_weights < log_delta + NEGLIGIBLE.ln() {
+            if log_scale + unit + weight_norm(theta, step).ln() < log_delta + NEGLIGIBLE.ln() {
                 return theta;
             }
         }
         saddle.theta
     }
 
-    /// The window of losses to transform around a saddle point, for answers near exp(log_delta).
-    fn window(&self, saddle: Saddle, theta: f64, log_delta: f64) -> (f64, f64) {
+    /// Where to transform for answers near exp(log_delta), on this grid or on one of about
+    /// `step` nested in it. Nesting makes the bounds carry over: the coarser grid's law is the finer
+    /// one's with mass spread to the ends of its buckets, so K(t) is larger on it for t > 0.
+    pub(crate) fn window(&self, saddle: Saddle, log_delta: f64, step: f64) -> Window {
+        let theta = self.transform_tilt(saddle, log_delta, step);
         let at = self.cumulants(theta);
         let spread = at.variance.sqrt().max(self.step);
         // P(S ≥ hi) ≤ e^{K(t)−t·hi} and, under the tilted law, P̃(S ≥ hi) ≤ e^{K(t)−K(θ)−(t−θ)·hi}
-        // for any t > θ: solve each for hi, and take the best t on a coarse ladder.
+        // for any t > θ: solve each for hi, and take the best t on a ladder.
         let budget = -(log_delta + UPPER_LOSS.ln());
         let escape = best_on_ladder(theta, |t| (self.cumulants(t).value + budget) / t);
-        let wrap = best_on_ladder(0.5 / spread, |t| {
-            (self.cumulants(theta + t).value - at.value - WRAP.ln()) / t
-        });
-        // Likewise P̃(S ≤ lo) ≤ e^{K(θ−t)−K(θ)+t·lo}.
-        let low = -best_on_ladder(0.5 / spread, |t| {
-            (self.cumulants(theta - t).value - at.value - WRAP.ln()) / t
-        });
-        let (lo, hi) = (low, escape.max(wrap));
-        (lo.min(saddle.epsilon - 4.0 * self.step), hi.max(saddle.epsilon + 4.0 * self.step))
+        // Wrapped mass counts for at most e^{K(θ)−θε} each: its share of δ is to be negligible.
+        let budget = (at.value - theta * saddle.epsilon - log_delta).max(0.0) - WRAP.ln();
+        let wrap = |t: f64| (self.cumulants(theta + t).value - at.value + budget) / t.abs();
+        let hi = escape.max(best_on_ladder(4.0 / spread, &wrap));
+        let lo = -best_on_ladder(4.0 / spread, |t| wrap(-t));
+        Window {
+            theta,
+            reference: saddle.epsilon,
+            lo: lo.min(saddle.epsilon - 4.0 * self.step),
+            hi: hi.max(saddle.epsilon + 4.0 * self.step),
+            log_escape: log_delta + UPPER_LOSS.ln(),
+        }
     }
 
-    /// The number of grid points that [`Composition::compose`] would transform.
-    pub(crate) fn window_size(&self, saddle: Saddle, log_delta: f64) -> f64 {
-        let (lo, hi) = self.window(saddle, self.transform_tilt(saddle, log_delta), log_delta);
-        (hi - lo) / self.step + 2.0
-    }
-
-    /// Transforms, multiplies and transforms back, for answers near `exp(log_delta)`.
-    pub(crate) fn compose(&self, saddle: Saddle, log_delta: f64) -> Composed {
-        let theta = self.transform_tilt(saddle, log_delta);
-        let (lo, hi) = self.window(saddle, theta, log_delta);
+    /// Transforms, multiplies and transforms back.
+    pub(crate) fn compose(&self, window: Window) -> Composed {
+        let Window { theta, reference, lo, hi, log_escape } = window;
         let size = transform_size((hi - lo) / self.step + 2.0);
-        if std::env::var("DBG").is_ok() { eprintln!("{saddle:?} ld {log_delta} lo {lo} hi {hi} size {size} step {} pess {} sd {}", self.step, self.pessimism(theta), self.cumulants(theta).variance.sqrt()); }
-        let mut log_scale = -theta * saddle.epsilon;
-        let mut log_finite = 0.0;
+        let mut log_scale = -theta * reference;
         let mut offset = 0.0;
         let mut error = 0.0;
         let mut spectrum: Vec<Complex<f64>> = Vec::new();
-        let mut window = vec![0.0; size];
+        let mut values = vec![0.0; size];
         let forward = plan_forward(size);
         let mut transformed = forward.make_output_vec();
         for (grid, count) in &self.parts {
             let log_mgf = grid.moments(theta).log_mgf;
-            window.fill(0.0);
-            let squares = grid.fold_tilted(theta, log_mgf, &mut window);
-            forward.process(&mut window, &mut transformed).expect("lengths agree");
+            values.fill(0.0);
+            let squares = grid.fold_tilted(theta, log_mgf, &mut values);
+            forward.process(&mut values, &mut transformed).expect("lengths agree");
             power_into(&mut spectrum, &transformed, *count);
             let count = *count as f64;
             log_scale += count * log_mgf;
-            log_finite += count * (-grid.infinite).ln_1p();
             offset += count * grid.offset;
             error += count * squares.sqrt();
         }
@@ -212,128 +254,152 @@ impl Composition {
         if size % 2 == 0 {
             spectrum[size / 2].im = 0.0;
         }
-        plan_inverse(size).process(&mut spectrum, &mut window).expect("lengths agree");
+        plan_inverse(size).process(&mut spectrum, &mut values).expect("lengths agree");
 
-        // Rotate so that index 0 is the lowest loss of the window; clear negative rounding noise.
+        // Sum from the top down, compensated; negative rounding noise counts as 0.
         let first = ((lo - offset) / self.step).floor() as i64;
-        window.rotate_left(first.rem_euclid(size as i64) as usize);
+        let lowest = offset + first as f64 * self.step;
         let normalise = 1.0 / size as f64;
-        for value in &mut window {
-            *value = (*value * normalise).max(0.0);
+        let rotation = first.rem_euclid(size as i64) as usize;
+        let (mut a, mut b) = (Neumaier::default(), Neumaier::default());
+        let mut sums = vec![(0.0, 0.0); size];
+        for i in (0..size).rev() {
+            let p = values[(i + rotation) % size] * normalise;
+            if p > 0.0 {
+                let above = lowest - reference + i as f64 * self.step;
+                let weighted = p * (-theta * above).exp();
+                a.add(weighted);
+                b.add(weighted * (-above).exp());
+            }
+            sums[i] = (a.total(), b.total());
         }
         let steps = self.steps();
         let top = offset + (first + size as i64) as f64 * self.step;
         // A window too long for a transform would lose mass: then nothing is promised.
-        let escaped = if top >= hi { (log_delta + UPPER_LOSS.ln()).exp() } else { 1.0 };
+        let escaped = if top >= hi { log_escape.exp() } else { 1.0 };
         let rounding = ROUNDING * (size as f64).log2() * (error + 1.0);
         Composed {
             theta,
             step: self.step,
-            lowest: offset + first as f64 * self.step,
-            probability: window,
-            reference: saddle.epsilon,
+            lowest,
+            reference,
+            sums,
             scale: log_scale.exp() * (1.0 + 2e-14 * (steps + log_scale.abs() + 10.0)),
-            extra: -log_finite.exp_m1() + escaped,
-            allowance: rounding / (-(-2.0 * theta * self.step).exp_m1()).sqrt(),
+            extra: self.infinite() + escaped,
+            allowance: rounding * weight_norm(theta, self.step),
         }
     }
 }
 
 impl Composed {
-    /// Visits the cells of the grid from the top down until `visit` returns false. Inside a cell
-    /// δ(ε) ≤ extra + scale·(A − e^{ε−reference}·B + allowance), (A, B) = `sums`.
-    fn scan(&self, mut visit: impl FnMut(Cell) -> bool) {
-        let mut sums = (0.0, 0.0);
-        for (i, &p) in self.probability.iter().enumerate().rev() {
-            let above = self.lowest - self.reference + i as f64 * self.step;
-            let weight = (-self.theta * above).exp();
-            if p > 0.0 {
-                sums.0 += p * weight;
-                sums.1 += p * weight * (-above).exp();
-            }
-            // The cell below grid point i.
-            let lower = above - self.step;
-            let allowance = self.allowance * (-self.theta * lower).exp();
-            let cell = Cell { upper: above, lower, sums, allowance };
-            if !visit(cell) {
-                return;
-            }
-        }
+    /// ℓ_i relative to the reference.
+    fn above(&self, i: usize) -> f64 {
+        self.lowest - self.reference + i as f64 * self.step
     }
 
-    fn delta_in(&self, cell: &Cell, above: f64) -> f64 {
-        let inside = (cell.sums.0 - above.exp() * cell.sums.1).max(0.0);
-        self.extra + self.scale * (inside + cell.allowance)
+    /// The bound on δ at `above` the reference, in the cell below grid point i.
+    fn bound(&self, i: usize, above: f64) -> f64 {
+        let (a, b) = self.sums[i];
+        // The rounding allowance where it is largest in the cell; the last term covers the rounding
+        // of the weights and sums, which nearly cancel when θ is large.
+        let lower = self.above(i) - self.step;
+        let allowance = self.allowance * (-self.theta * lower).exp() + 8.0 * f64::EPSILON * a;
+        let inside = (a - above.exp() * b).max(0.0);
+        self.extra + self.scale * (inside + allowance)
     }
 
-    /// An upper bound on δ(ε).
+    /// The lowest loss of the window.
+    pub(crate) fn lowest(&self) -> f64 {
+        self.lowest
+    }
+
+    /// An upper bound on δ(ε); 1 below the window.
     pub(crate) fn delta(&self, epsilon: f64) -> f64 {
-        let above = epsilon - self.reference;
-        let mut result = 1.0f64;
-        self.scan(|cell| {
-            if above >= cell.lower || above >= cell.upper {
-                result = self.delta_in(&cell, above);
-                return false;
-            }
-            true
-        });
-        result.min(1.0)
+        let cell = ((epsilon - self.lowest) / self.step).ceil().max(0.0);
+        if epsilon < self.lowest || cell.is_nan() {
+            return 1.0;
+        }
+        let i = (cell as usize).min(self.sums.len() - 1);
+        let above = (epsilon - self.reference).min(self.above(i));
+        self.bound(i, above).min(1.0)
     }
 
     /// The smallest ε ≥ 0 at which the bound on δ is at most `delta`; `None` if there is none in
     /// the window.
     pub(crate) fn epsilon(&self, delta: f64) -> Option<f64> {
-        if self.extra + self.scale * self.allowance >= delta {
+        // Cells from the one that holds ε = 0 upwards. The bound at a cell's lower end (or at 0) falls
+        // as cells rise: find the first cell where it is below the target.
+        let floor = |i: usize| (self.above(i) - self.step).max(-self.reference);
+        let zero = (-self.lowest / self.step).ceil().max(0.0) as usize;
+        let (mut low, mut high) = (zero.min(self.sums.len()), self.sums.len());
+        while low < high {
+            let mid = (low + high) / 2;
+            if self.bound(mid, floor(mid)) < delta { high = mid } else { low = mid + 1 }
+        }
+        if high == self.sums.len() {
             return None;
         }
-        let mut result = None;
-        self.scan(|cell| {
-            let floor = cell.lower.max(-self.reference);
-            if self.delta_in(&cell, floor) < delta {
-                // Below the target down to this cell's lower end: go on, unless ε reached 0.
-                result = Some(floor + self.reference);
-                return floor == cell.lower;
-            }
-            if result.is_some() {
-                let budget = (delta - self.extra) / self.scale - cell.allowance;
-                let root = ((cell.sums.0 - budget) / cell.sums.1).ln();
-                let root = if root.is_nan() { cell.upper } else { root.clamp(floor, cell.upper) };
-                // The arithmetic of the root is good to a few units in the last place of e^ε.
-                result = Some(root + self.reference + 1e-14);
-            }
-            false
-        });
-        result.map(|epsilon| epsilon.max(0.0))
+        let mut root = floor(high);
+        if high > zero {
+            // The target is crossed inside the cell below.
+            let (i, (a, b)) = (high - 1, self.sums[high - 1]);
+            let spent = self.bound(i, self.above(i)) - self.scale * (a - self.above(i).exp() * b).max(0.0);
+            let inside = ((a - (delta - spent) / self.scale) / b).ln();
+            // The arithmetic of the root is good to a few units in the last place of e^ε.
+            root = if inside.is_nan() { self.above(i) } else { inside.clamp(floor(i), self.above(i)) } + 1e-14;
+        }
+        Some((root + self.reference).max(0.0))
     }
 }
 
-/// The least value of a bound that is unimodal in its free parameter, on the ladder
-/// start·1.3^k; every rung is a valid bound.
+/// The ℓ2 norm of the weights e^{−θx}(1 − e^{−x}) at x = h, 2h, ..., bounded through
+/// 1 − e^{−x} ≤ min(1, x): Σrʲ and Σ(jh)²rʲ with r = e^{−2θh} have closed forms.
+fn weight_norm(theta: f64, step: f64) -> f64 {
+    let gap = -(-2.0 * theta * step).exp_m1();
+    let r = 1.0 - gap;
+    (1.0 / gap).min(step * step * r * (1.0 + r) / gap.powi(3)).sqrt()
+}
+
+/// The least value of a bound that is unimodal in its free parameter t > 0, on the ladder
+/// start·1.3^k climbed both ways; every rung is a valid bound.
 fn best_on_ladder(start: f64, bound: impl Fn(f64) -> f64) -> f64 {
     let mut best = bound(start);
-    let mut t = start;
-    for _ in 0..60 {
-        t *= 1.3;
-        let next = bound(t);
-        if !(next < best) {
-            break;
+    for factor in [1.3, 1.0 / 1.3] {
+        let mut t = start;
+        for _ in 0..60 {
+            t *= factor;
+            let next = bound(t);
+            if !(next < best) {
+                break;
+            }
+            best = next;
         }
-        best = next;
     }
     best
 }
 
-/// One cell of the grid, relative to the reference loss.
-struct Cell {
-    upper: f64,
-    lower: f64,
-    sums: (f64, f64),
-    allowance: f64,
+/// Neumaier's compensated sum.
+#[derive(Default)]
+struct Neumaier {
+    sum: f64,
+    lost: f64,
+}
+
+impl Neumaier {
+    fn add(&mut self, term: f64) {
+        let total = self.sum + term;
+        self.lost += if self.sum >= term { (self.sum - total) + term } else { (term - total) + self.sum };
+        self.sum = total;
+    }
+
+    fn total(&self) -> f64 {
+        self.sum + self.lost
+    }
 }
 
 /// The next size at or above `points` of the form 2^k or 3·2^k, which transform fast.
 fn transform_size(points: f64) -> usize {
-    let points = points.clamp(16.0, 4.0 * LARGEST_TRANSFORM as f64) as usize;
+    let points = points.clamp(16.0, 2.0 * LARGEST_TRANSFORM as f64) as usize;
     let power = points.next_power_of_two();
     if power / 4 * 3 >= points { power / 4 * 3 } else { power }
 }

@@ -7,8 +7,8 @@
 //! goes on doing so under composition. Mass above the grid becomes infinite loss, mass below it
 //! moves up to the lowest grid point: both only pessimistic.
 
-use super::pair::{LARGEST_LOSS, Pair, removal_point_above};
-use crate::math::{log_mix_exp, normal};
+use super::pair::{Pair, removal_point_above};
+use crate::math::normal;
 
 /// Which way a pair is read: removal of a unit, or its addition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,17 +37,36 @@ pub(crate) struct Moments {
     pub(crate) odd: f64,
 }
 
-/// How many grid points a pair needs at this step.
-pub(crate) fn size(pair: Pair, step: f64, log_tail: f64) -> f64 {
-    2.0 * pair.largest_loss(log_tail) / step + 2.0
+/// Which losses get grid points.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Range {
+    /// Losses that P exceeds with at most this probability (its logarithm) count as infinite.
+    pub(crate) log_tail: f64,
+    /// Losses below minus this are moved up to it.
+    pub(crate) deepest: f64,
+    /// Losses more than this above the grid's offset are left out: neither finite nor infinite.
+    pub(crate) cap: f64,
 }
 
-/// Connect-the-dots discretisation; P(L > grid) is at most `exp(log_tail)` unless the pair's
-/// losses exceed [`LARGEST_LOSS`].
-pub(crate) fn discretise(pair: Pair, direction: Direction, step: f64, log_tail: f64) -> LossMass {
+/// How wide a range of losses the grid of a pair spans.
+pub(crate) fn span(pair: Pair, direction: Direction, range: &Range) -> f64 {
+    let up = pair.largest_loss(range.log_tail);
+    match (pair, direction) {
+        (Pair::Removal { .. }, Direction::Forward) => {
+            up.min(range.cap) - pair.smallest_loss(range.log_tail)
+        }
+        (Pair::Removal { .. }, Direction::Backward) => {
+            up.min(range.deepest) - pair.smallest_loss(range.log_tail)
+        }
+        _ => up.min(range.cap) + up.min(range.deepest),
+    }
+}
+
+/// Connect-the-dots discretisation. A finite cap must be a multiple of the step.
+pub(crate) fn discretise(pair: Pair, direction: Direction, step: f64, range: &Range) -> LossMass {
     let mut result = match pair {
-        Pair::Removal { q, mu } => removal(q, mu, direction, step, log_tail),
-        _ => symmetric(pair, step, log_tail),
+        Pair::Removal { q, mu } => removal(q, mu, direction, step, range),
+        _ => symmetric(pair, step, range),
     };
     let zeros = result.mass.iter().take_while(|&&m| m == 0.0).count();
     result.mass.drain(..zeros.min(result.mass.len() - 1));
@@ -64,30 +83,50 @@ fn upper_atom(a: f64, excess: f64, step: f64) -> f64 {
     (excess / -(-step).exp_m1()).clamp(0.0, a)
 }
 
-/// A symmetric pair needs its non-negative losses only: p_{−k} = e^{−kh} p_k.
-fn symmetric(pair: Pair, step: f64, log_tail: f64) -> LossMass {
-    let top = (pair.largest_loss(log_tail) / step).ceil().max(1.0) as usize;
-    let mut upper = vec![0.0; top + 1];
-    let mut edge = pair.survival(0.0);
-    for k in 0..top {
-        let next = pair.survival((k + 1) as f64 * step);
+/// Puts each bucket's mass on its two ends: `survival(k)` is (P, Q) of losses above the k-th grid
+/// loss `loss(k)`, k = 0 ..= buckets. Returns the atoms and P's mass above the last.
+pub(crate) fn connect(
+    buckets: usize,
+    step: f64,
+    survival: impl Fn(usize) -> (f64, f64),
+    loss: impl Fn(usize) -> f64,
+) -> (Vec<f64>, f64) {
+    let mut atoms = vec![0.0; buckets + 1];
+    let mut edge = survival(0);
+    for k in 0..buckets {
+        let next = survival(k + 1);
         let (a, b) = ((edge.0 - next.0).max(0.0), (edge.1 - next.1).max(0.0));
-        let up = upper_atom(a, a - (k as f64 * step).exp() * b, step);
-        upper[k] += a - up;
-        upper[k + 1] += up;
+        let up = upper_atom(a, a - loss(k).exp() * b, step);
+        atoms[k] += a - up;
+        atoms[k + 1] += up;
         edge = next;
     }
-    let infinite = edge.0;
-    let mut mass = vec![0.0; 2 * top + 1];
-    let mut rest = infinite;
+    (atoms, edge.0)
+}
+
+/// A symmetric pair needs its non-negative losses only: p_{−k} = e^{−kh} p_k.
+fn symmetric(pair: Pair, step: f64, range: &Range) -> LossMass {
+    let reach = pair.largest_loss(range.log_tail);
+    let capped = range.cap < reach;
+    let top = if capped { (range.cap / step).round() } else { (reach / step).ceil() }.max(1.0) as usize;
+    let bottom = top.min((range.deepest / step).ceil().max(1.0) as usize);
+    let loss = |k: usize| k as f64 * step;
+    let (upper, above) = connect(top, step, |k| pair.survival(loss(k)), loss);
+    let mut mass = vec![0.0; bottom + top + 1];
+    let mut rest = above;
+    if capped {
+        // The mirror image of what the cap leaves out.
+        mass[0] = pair.survival(loss(top)).1;
+        rest += mass[0];
+    }
     for k in (1..=top).rev() {
-        let mirrored = upper[k] * (-(k as f64) * step).exp();
-        mass[top + k] = upper[k];
-        mass[top - k] = mirrored;
+        let mirrored = upper[k] * (-loss(k)).exp();
+        mass[bottom + k] = upper[k];
+        mass[bottom - k.min(bottom)] += mirrored;
         rest += upper[k] + mirrored;
     }
-    mass[top] = (1.0 - rest).max(0.0);
-    LossMass { offset: 0.0, step, first: -(top as i64), mass, infinite }
+    mass[bottom] = (1.0 - rest).max(0.0);
+    LossMass { offset: 0.0, step, first: -(bottom as i64), mass, infinite: if capped { 0.0 } else { above } }
 }
 
 /// A normal tail, stored on the side where it is small.
@@ -121,17 +160,17 @@ impl Edge {
     }
 }
 
-fn removal(q: f64, mu: f64, direction: Direction, step: f64, log_tail: f64) -> LossMass {
+fn removal(q: f64, mu: f64, direction: Direction, step: f64, range: &Range) -> LossMass {
+    let pair = Pair::Removal { q, mu };
     let lowest_loss = (-q).ln_1p();
-    // For small q almost all mass sits just above the lowest loss ln(1−q): a grid that starts
-    // there represents it without smearing. For large q the total offset would only cost digits.
-    let offset = if q < 0.1 { lowest_loss } else { 0.0 };
-    let reach = normal::upper_quantile(log_tail);
-    let top_loss = log_mix_exp(q, mu * (reach + 0.5 * mu)).min(LARGEST_LOSS);
-    let bottom_loss = log_mix_exp(q, -mu * (reach + 0.5 * mu));
+    let offset = pair.offset();
+    let bottom_loss = pair.smallest_loss(range.log_tail);
+    let forward = direction == Direction::Forward;
+    let top_loss = pair.largest_loss(range.log_tail).min(if forward { f64::INFINITY } else { range.deepest });
+    let capped = forward && range.cap < top_loss - offset;
     let first = ((bottom_loss - offset) / step).floor();
-    let last = ((top_loss - offset) / step).ceil().max(first + 1.0);
-    let (first, buckets) = (first as i64, (last - first) as usize);
+    let last = if capped { (range.cap / step).round() } else { ((top_loss - offset) / step).ceil() };
+    let (first, buckets) = (first as i64, (last - first).max(1.0) as usize);
 
     let above = |k: usize| (first + k as i64) as f64 * step + (offset - lowest_loss);
     let edges = |k: usize| {
@@ -156,7 +195,8 @@ fn removal(q: f64, mu: f64, direction: Direction, step: f64, log_tail: f64) -> L
     match direction {
         Direction::Forward => {
             atoms[0] += (1.0 - q) * bottom.0.below() + q * bottom.1.below();
-            let infinite = (1.0 - q) * top.0.above() + q * top.1.above();
+            let infinite =
+                if capped { 0.0 } else { (1.0 - q) * top.0.above() + q * top.1.above() };
             LossMass { offset, step, first, mass: atoms, infinite }
         }
         Direction::Backward => {
@@ -178,6 +218,10 @@ fn removal(q: f64, mu: f64, direction: Direction, step: f64, log_tail: f64) -> L
 }
 
 impl LossMass {
+    pub(crate) fn largest_loss(&self) -> f64 {
+        self.loss(self.mass.len() - 1)
+    }
+
     fn loss(&self, i: usize) -> f64 {
         self.offset + (self.first + i as i64) as f64 * self.step
     }
@@ -251,8 +295,10 @@ impl LossMass {
 mod tests {
     use super::*;
 
+    const WHOLE: Range = Range { log_tail: -58.0, deepest: f64::INFINITY, cap: f64::INFINITY };
+
     fn check(pair: Pair, direction: Direction, step: f64) {
-        let grid = discretise(pair, direction, step, 1e-20f64.ln());
+        let grid = discretise(pair, direction, step, &WHOLE);
         let total: f64 = grid.mass.iter().sum::<f64>() + grid.infinite;
         let reverse: f64 =
             grid.mass.iter().enumerate().map(|(i, m)| m * (-grid.loss(i)).exp()).sum();
@@ -291,7 +337,7 @@ mod tests {
             Pair::Gaussian { mu: 0.5 },
             Pair::Laplace { epsilon: 0.4 },
         ] {
-            let grid = discretise(pair, Direction::Forward, step, 1e-25f64.ln());
+            let grid = discretise(pair, Direction::Forward, step, &WHOLE);
             let curve = |epsilon: f64| {
                 grid.infinite
                     + grid

@@ -2,26 +2,26 @@
 //! side.
 //!
 //! Each event is replaced by its dominating pair ([`pair`]), discretised pessimistically
-//! ([`grid`]) on a grid that follows the problem, and composed by a tilted Fourier transform with
-//! every error bounded and added ([`compose`]). Compositions that have a closed form (Gaussian
-//! noise without sampling, a single step) use it.
+//! ([`grid`]) on a grid that follows the problem ([`scout`]), and composed by a tilted Fourier
+//! transform with every error bounded and added ([`compose`]); rare large losses that would stretch
+//! the grid are composed apart ([`sparse`]). Compositions that have a closed form (Gaussian noise
+//! without sampling, a single step) use it.
 
 mod compose;
 mod grid;
 mod pair;
+mod scout;
+mod sparse;
 
 use super::{Accountant, LARGEST_EPSILON, epsilon_in_range};
 use crate::math::search;
-use crate::{Adjacency, Delta, Epsilon, Error, Event, Mu, Result, Steps, convert};
-use compose::{Composition, LARGEST_TRANSFORM, Saddle};
+use crate::{Adjacency, Delta, Epsilon, Event, Mu, Result, Steps, convert};
 use grid::Direction;
 use pair::Pair;
+use scout::Problem;
 
 /// Below this δ the accountant only promises an upper bound, not a tight one.
 pub(crate) const SMALLEST_DELTA: f64 = 1e-20;
-
-/// The share of δ that may be cut off as infinite loss in all steps together.
-const TAIL_SHARE: f64 = 1e-6;
 
 /// How fine the grid is. The default suits certificates; coarser settings suit a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,13 +54,6 @@ pub struct PldAccountant {
     parts: Vec<(Pair, u64)>,
 }
 
-/// The question a grid is built for.
-#[derive(Debug, Clone, Copy)]
-enum Target {
-    LogDelta(f64),
-    Epsilon(f64),
-}
-
 impl PldAccountant {
     /// Nothing composed yet.
     pub fn new(adjacency: Adjacency) -> Self {
@@ -76,7 +69,7 @@ impl PldAccountant {
     /// A guarantee needs the larger of the two; symmetric events have one value for both.
     pub fn directional_delta(&self, epsilon: Epsilon, adding: bool) -> Result<Delta> {
         let direction = if adding { Direction::Backward } else { Direction::Forward };
-        Ok(Delta::saturating(self.grid_delta(epsilon.get(), direction)))
+        Ok(Delta::saturating(self.problem(direction).delta(epsilon.get())))
     }
 
     fn directions(&self) -> &'static [Direction] {
@@ -87,8 +80,8 @@ impl PldAccountant {
         }
     }
 
-    fn steps(&self) -> f64 {
-        self.parts.iter().map(|(_, count)| *count as f64).sum()
+    fn problem(&self, direction: Direction) -> Problem<'_> {
+        Problem { parts: &self.parts, direction, options: self.options }
     }
 
     /// A single step, and any number of Gaussian ones, have a closed form.
@@ -97,96 +90,6 @@ impl PldAccountant {
             [(pair, 1)] => Some(pair),
             _ => None,
         }
-    }
-
-    fn build(&self, direction: Direction, step: f64, log_tail: f64) -> Composition {
-        let parts = self
-            .parts
-            .iter()
-            .map(|&(pair, count)| (grid::discretise(pair, direction, step, log_tail), count))
-            .collect();
-        Composition { parts, step }
-    }
-
-    /// Finds the coarsest grid that meets the tolerance at the target, from coarse to fine.
-    fn prepare(&self, direction: Direction, target: Target) -> (Composition, Saddle) {
-        let floor = SMALLEST_DELTA.ln();
-        let mut log_delta = match target {
-            Target::LogDelta(log_delta) => log_delta.max(floor),
-            Target::Epsilon(_) => floor,
-        };
-        let tail = |log_delta: f64| log_delta + (TAIL_SHARE / self.steps()).ln();
-        let find = |composition: &Composition, start: f64| match target {
-            Target::LogDelta(log_delta) => composition.saddle_for_delta(log_delta, start),
-            Target::Epsilon(epsilon) => composition.saddle_for_epsilon(epsilon, start),
-        };
-        let points = |step: f64, log_delta: f64| -> f64 {
-            self.parts.iter().map(|&(pair, _)| grid::size(pair, step, tail(log_delta))).sum()
-        };
-        let limit = LARGEST_TRANSFORM as f64;
-        let mut step = self.options.fixed_step.unwrap_or(points(1.0, log_delta) / 4000.0);
-        let mut composition = self.build(direction, step, tail(log_delta));
-        let mut saddle = find(&composition, 1.0);
-        if self.options.fixed_step.is_some() {
-            return (composition, saddle);
-        }
-        for _ in 0..24 {
-            let pessimism = composition.pessimism(saddle.theta);
-            let window = composition.window_size(saddle, saddle.log_delta.clamp(floor, 0.0));
-            let finest = step * (points(step, log_delta).max(window) / limit);
-            let wanted = (step * (0.9 * self.options.tolerance / pessimism).sqrt())
-                .min(composition.step_deviation(saddle.theta) / 16.0)
-                .max(finest);
-            if !(wanted < step * 0.999) {
-                break;
-            }
-            step = wanted.max(step / 32.0);
-            if let Target::Epsilon(_) = target {
-                // A first estimate of δ, e³ lower to be safe, tells where tails may be cut.
-                log_delta = (saddle.log_delta - 3.0).clamp(floor, 0.0);
-            }
-            composition = self.build(direction, step, tail(log_delta));
-            saddle = find(&composition, saddle.theta);
-        }
-        if self.options.step_scale != 1.0 {
-            composition = self.build(direction, step * self.options.step_scale, tail(log_delta));
-            saddle = find(&composition, saddle.theta);
-        }
-        (composition, saddle)
-    }
-
-    fn grid_delta(&self, epsilon: f64, direction: Direction) -> f64 {
-        let (composition, saddle) = self.prepare(direction, Target::Epsilon(epsilon));
-        let log_delta = saddle.log_delta.clamp(SMALLEST_DELTA.ln(), 0.0);
-        composition.compose(saddle, log_delta).delta(epsilon)
-    }
-
-    fn grid_epsilon(&self, delta: f64, direction: Direction) -> Result<f64> {
-        let too_large =
-            Error::OutOfRange { quantity: "epsilon", relation: "above", limit: LARGEST_EPSILON };
-        let (composition, mut saddle) = self.prepare(direction, Target::LogDelta(delta.ln()));
-        if saddle.epsilon > 2.0 * LARGEST_EPSILON {
-            return Err(too_large);
-        }
-        if saddle.epsilon < 0.0 {
-            saddle = composition.saddle_for_epsilon(0.0, saddle.theta);
-        }
-        let mut best: Option<f64> = None;
-        for _ in 0..6 {
-            let found = composition.compose(saddle, delta.ln()).epsilon(delta);
-            let Some(epsilon) = found else {
-                // The target lies above the window: look further up.
-                saddle = composition.saddle_at(saddle.theta * 1.5);
-                continue;
-            };
-            best = Some(best.map_or(epsilon, |b: f64| b.min(epsilon)));
-            // A tilt that missed its mark answers correctly but not tightly: aim again.
-            if (saddle.theta * (epsilon - saddle.epsilon)).abs() < 3.0 {
-                break;
-            }
-            saddle = composition.saddle_for_epsilon(epsilon, saddle.theta);
-        }
-        best.ok_or(too_large)
     }
 }
 
@@ -241,7 +144,10 @@ impl Accountant for PldAccountant {
         }
         let mut worst = 0.0f64;
         for &direction in self.directions() {
-            worst = worst.max(self.grid_epsilon(target, direction)?);
+            let problem = self.problem(direction);
+            if worst == 0.0 || !problem.is_certainly_below(worst, target) {
+                worst = worst.max(problem.epsilon(target)?);
+            }
         }
         epsilon_in_range(worst)
     }
@@ -255,7 +161,7 @@ impl Accountant for PldAccountant {
             return Ok(Delta::saturating(pair.delta(epsilon)));
         }
         let worst =
-            self.directions().iter().map(|&direction| self.grid_delta(epsilon, direction)).fold(0.0, f64::max);
+            self.directions().iter().map(|&direction| self.problem(direction).delta(epsilon)).fold(0.0, f64::max);
         Ok(Delta::saturating(worst))
     }
 }

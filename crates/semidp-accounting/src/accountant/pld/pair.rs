@@ -128,6 +128,62 @@ impl Pair {
         };
         loss.min(LARGEST_LOSS)
     }
+
+    /// The smallest loss worth a grid point: below it Q has at most `exp(log_tail)` mass.
+    pub(crate) fn smallest_loss(self, log_tail: f64) -> f64 {
+        match self {
+            Self::Removal { q, mu } => {
+                log_mix_exp(q, -mu * (normal::upper_quantile(log_tail) + 0.5 * mu))
+            }
+            _ => -self.largest_loss(log_tail),
+        }
+    }
+
+    /// A loss that Q exceeds, and that the pair read backwards therefore falls below the negative
+    /// of, with at most `exp(log_tail)` probability.
+    pub(crate) fn deepest_loss(self, log_tail: f64) -> f64 {
+        let reach = normal::upper_quantile(log_tail).max(0.0);
+        let loss = match self {
+            Self::Gaussian { mu } => mu * (reach - 0.5 * mu),
+            Self::Removal { q, mu } | Self::FixedSize { q, mu } => log_mix_exp(q, mu * (reach - 0.5 * mu)),
+            Self::Replacement { q, mu } => {
+                log_mix_exp(q, mu * (reach - 0.5 * mu)) - log_mix_exp(q, -mu * (reach + 0.5 * mu))
+            }
+            Self::Laplace { epsilon } | Self::Pure { epsilon } => epsilon,
+        };
+        loss.max(0.0)
+    }
+
+    /// Where the grid starts counting. For small q almost all mass of the removal pair sits just
+    /// above its lowest loss ln(1−q): a grid through that point represents it without smearing.
+    /// For large q the offset of all steps together would only cost digits.
+    pub(crate) fn offset(self) -> f64 {
+        match self {
+            Self::Removal { q, .. } if q < 0.1 => (-q).ln_1p(),
+            _ => 0.0,
+        }
+    }
+
+    /// E_P[L²; L ≤ offset + cap] of a sampled pair, by the trapezoidal rule; for choosing, not for
+    /// bounding.
+    pub(crate) fn capped_square(self, cap: f64) -> Option<f64> {
+        let (q, mu, replaced) = match self {
+            Self::Removal { q, mu } | Self::FixedSize { q, mu } => (q, mu, false),
+            Self::Replacement { q, mu } => (q, mu, true),
+            _ => return None,
+        };
+        let step = 0.02;
+        let mut sum = 0.0;
+        for i in 0..=(1200.0 + mu / step) as i32 {
+            let y = -12.0 + f64::from(i) * step;
+            let up = log_mix_exp(q, mu * (y - 0.5 * mu));
+            let loss = if replaced { up - log_mix_exp(q, -mu * (y + 0.5 * mu)) } else { up };
+            if loss.abs() <= cap {
+                sum += normal::density(y) * up.exp() * loss * loss * step;
+            }
+        }
+        Some(sum)
+    }
 }
 
 /// Losses above this are counted as infinite.

@@ -1,0 +1,280 @@
+//! Finding the grid that a question needs: coarse first, to learn where the composed loss has its
+//! relevant mass, then fine enough that its pessimism is below the tolerance.
+
+use super::compose::{Composed, Composition, LARGEST_TRANSFORM, Saddle};
+use super::grid::{self, Direction, Range};
+use super::pair::Pair;
+use super::sparse::Sparse;
+use super::{PldOptions, SMALLEST_DELTA};
+use crate::accountant::LARGEST_EPSILON;
+use crate::{Error, Result};
+
+/// The share of δ that may be cut off as infinite loss in all steps together.
+const TAIL_SHARE: f64 = 1e-6;
+
+/// The probability that some step falls below the lowest grid point, and so is moved up to it;
+/// this raises δ by at most the same share, because each such path is worth at most δ.
+const LIFTED_SHARE: f64 = 1e-6;
+
+/// The pessimism up to which the scouting grid is refined.
+const SCOUT_TOLERANCE: f64 = 0.02;
+
+/// A transform longer than this is worth its time only for a pessimism above the patient one.
+const LONG_TRANSFORM: f64 = (1 << 20) as f64;
+const PATIENT_TOLERANCE: f64 = 4e-3;
+
+/// One direction of a composition, and how finely to look at it.
+#[derive(Clone, Copy)]
+pub(super) struct Problem<'a> {
+    pub(super) parts: &'a [(Pair, u64)],
+    pub(super) direction: Direction,
+    pub(super) options: PldOptions,
+}
+
+/// The question a grid is built for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Target {
+    LogDelta(f64),
+    Epsilon(f64),
+}
+
+impl<'a> Problem<'a> {
+    pub(super) fn steps(&self) -> f64 {
+        self.parts.iter().map(|(_, count)| *count as f64).sum()
+    }
+
+    /// The losses that matter for δ near exp(log_delta).
+    pub(super) fn range(&self, log_delta: f64, cap: f64) -> Range {
+        let log_tail = log_delta + (TAIL_SHARE / self.steps()).ln();
+        let lifted = (LIFTED_SHARE / self.steps()).ln();
+        let deepest = |&(pair, _): &(Pair, u64)| pair.deepest_loss(lifted);
+        Range { log_tail, deepest: self.parts.iter().map(deepest).fold(1e-300, f64::max), cap }
+    }
+
+    fn build(&self, step: f64, range: &Range) -> Composition {
+        let parts = self
+            .parts
+            .iter()
+            .map(|&(pair, count)| (grid::discretise(pair, self.direction, step, range), count))
+            .collect();
+        Composition { parts, step }
+    }
+
+    /// How wide a range of losses the grids of all parts span together.
+    fn span(&self, range: &Range) -> f64 {
+        self.parts.iter().map(|&(pair, _)| grid::span(pair, self.direction, range)).sum()
+    }
+
+    /// An upper bound on δ(ε).
+    pub(super) fn delta(&self, epsilon: f64) -> f64 {
+        if let Some(bound) = self.obvious_bound(epsilon, 0.1 * SMALLEST_DELTA) {
+            return bound;
+        }
+        let mut scout = Scout::new(*self, Target::Epsilon(epsilon), f64::INFINITY);
+        let floor = SMALLEST_DELTA.ln();
+        let mut log_delta = scout.saddle.log_delta.clamp(floor, 0.0);
+        // With rare large losses δ is at least what one of them alone contributes.
+        let sparse = || {
+            let single: f64 = self.parts.iter().map(|(pair, count)| *count as f64 * pair.curve(epsilon)).sum();
+            let sparse = Sparse::new(*self, single.ln().clamp(floor, 0.0))?;
+            Some(sparse.delta(epsilon).min(1.0))
+        };
+        if scout.is_long(log_delta)
+            && let Some(delta) = sparse()
+        {
+            return delta;
+        }
+        let mut refine = 1.0;
+        let mut last = f64::INFINITY;
+        loop {
+            let delta = scout.compose(scout.saddle, log_delta, refine).delta(epsilon);
+            let found = delta.ln().max(floor);
+            let surprise = found - scout.saddle.log_delta.max(floor);
+            if surprise.abs() < 0.3 || refine < 1e-9 || delta >= last * (1.0 - self.options.tolerance) {
+                return delta.min(last);
+            }
+            // Rare large losses make the saddle-point estimate of δ too large, and with it the shares
+            // of δ that were given away, and its tilt unfit to judge the grid: then compose them
+            // apart or, if there are too many, repeat for the δ that was found on finer grids.
+            if last.is_infinite() {
+                if let Some(apart) = sparse() {
+                    return apart.min(delta);
+                }
+                scout.cut_for(found);
+            }
+            (last, log_delta, refine) = (delta, found, 0.25 * refine);
+        }
+    }
+
+    /// A bound on δ(ε) that needs no fine grid, if it is at most `enough`.
+    fn obvious_bound(&self, epsilon: f64, enough: f64) -> Option<f64> {
+        let range = self.range(enough.ln().max(SMALLEST_DELTA.ln()), f64::INFINITY);
+        let grid = self.build(self.span(&range) / 4000.0, &range);
+        let bound = if grid.largest_loss() <= epsilon { grid.infinite() } else { grid.chernoff(epsilon) };
+        (bound <= enough).then_some(bound)
+    }
+
+    /// Whether δ(ε) ≤ `delta` can be seen without a fine grid; the other direction of reading
+    /// usually decides.
+    pub(super) fn is_certainly_below(&self, epsilon: f64, delta: f64) -> bool {
+        if self.obvious_bound(epsilon, delta).is_some() {
+            return true;
+        }
+        let scout = Scout::new(*self, Target::Epsilon(epsilon), f64::INFINITY);
+        let window = scout.grid.window(scout.saddle, delta.ln(), scout.grid.step);
+        window.width() < scout.grid.step * LONG_TRANSFORM && scout.grid.compose(window).delta(epsilon) <= delta
+    }
+
+    /// An upper bound on ε(δ).
+    pub(super) fn epsilon(&self, delta: f64) -> Result<f64> {
+        let too_large =
+            Error::OutOfRange { quantity: "epsilon", relation: "above", limit: LARGEST_EPSILON };
+        let log_delta = delta.ln();
+        let scout = Scout::new(*self, Target::LogDelta(log_delta), f64::INFINITY);
+        let mut saddle = scout.saddle;
+        if saddle.epsilon > 2.0 * LARGEST_EPSILON {
+            return Err(too_large);
+        }
+        if scout.is_long(log_delta)
+            && let Some(sparse) = Sparse::new(*self, log_delta)
+        {
+            return sparse.epsilon(delta).ok_or(too_large);
+        }
+        if saddle.epsilon < 0.0 {
+            saddle = scout.grid.saddle_for_epsilon(0.0, saddle.theta);
+        }
+        let mut best = f64::INFINITY;
+        let mut refine = 1.0;
+        for _ in 0..16 {
+            let composed = scout.compose(saddle, log_delta, refine);
+            let Some(epsilon) = composed.epsilon(delta) else {
+                // The target lies above the window: look further up.
+                saddle = scout.grid.saddle_for_epsilon(2.0 * saddle.epsilon + scout.grid.step, saddle.theta);
+                continue;
+            };
+            // A tilt that hit its mark judged the grid well; otherwise compose rare large losses
+            // apart, or aim again on finer grids until that makes no difference.
+            if (saddle.theta * (epsilon - saddle.epsilon)).abs() < 0.5 {
+                best = best.min(epsilon);
+                break;
+            }
+            if best.is_infinite()
+                && let Some(apart) = Sparse::new(*self, log_delta).and_then(|s| s.epsilon(delta))
+            {
+                return Ok(apart.min(epsilon));
+            }
+            if best.is_finite() && composed.delta(best) >= delta * (1.0 - self.options.tolerance) {
+                best = best.min(epsilon);
+                break;
+            }
+            (best, refine) = (best.min(epsilon), 0.25 * refine);
+            saddle = scout.grid.saddle_for_epsilon(best, saddle.theta);
+        }
+        if best.is_finite() { Ok(best) } else { Err(too_large) }
+    }
+}
+
+/// A grid fine enough to find saddle points and windows on; the transform uses a finer one.
+pub(super) struct Scout<'a> {
+    problem: Problem<'a>,
+    range: Range,
+    pub(super) grid: Composition,
+    pub(super) saddle: Saddle,
+    pessimism: f64,
+}
+
+impl<'a> Scout<'a> {
+    /// Refines a grid until the tilted law on it resembles the true one.
+    pub(super) fn new(problem: Problem<'a>, target: Target, cap: f64) -> Self {
+        let floor = SMALLEST_DELTA.ln();
+        let mut range = match target {
+            Target::LogDelta(log_delta) => problem.range(log_delta.max(floor), cap),
+            Target::Epsilon(_) => problem.range(floor, cap),
+        };
+        // A finite cap must be a multiple of every step.
+        let fit = |step: f64| if cap.is_finite() { cap / (cap / step).ceil() } else { step };
+        let mut step = problem.options.fixed_step.unwrap_or_else(|| fit(problem.span(&range) / 4000.0));
+        let grid = problem.build(step, &range);
+        let mut scout = Self { problem, range, grid, saddle: Saddle::default(), pessimism: 0.0 };
+        scout.aim(target, 1.0);
+        if problem.options.fixed_step.is_some() {
+            return scout;
+        }
+        for _ in 0..24 {
+            let width = scout.grid.window(scout.saddle, scout.saddle.log_delta.clamp(floor, 0.0), step).width();
+            let finest = width.max(problem.span(&range)) / LARGEST_TRANSFORM as f64;
+            let wanted = (step * (SCOUT_TOLERANCE / scout.pessimism).sqrt())
+                .min(scout.grid.step_deviation(scout.saddle.theta) / 16.0)
+                .max(finest);
+            if !(wanted < step * 0.999) {
+                break;
+            }
+            step = fit((0.9 * wanted).max(step / 32.0));
+            if let Target::Epsilon(_) = target {
+                // A first estimate of δ, e³ lower to be safe, tells where tails may be cut.
+                range = problem.range((scout.saddle.log_delta - 3.0).clamp(floor, 0.0), cap);
+            }
+            scout.range = range;
+            scout.grid = problem.build(step, &range);
+            scout.aim(target, scout.saddle.theta);
+        }
+        scout
+    }
+
+    /// Cuts the tails for δ near exp(log_delta) instead, on the same grid.
+    fn cut_for(&mut self, log_delta: f64) {
+        self.range = self.problem.range(log_delta, self.range.cap);
+        self.grid = self.problem.build(self.grid.step, &self.range);
+    }
+
+    fn aim(&mut self, target: Target, start: f64) {
+        self.saddle = match target {
+            Target::LogDelta(log_delta) => self.grid.saddle_for_delta(log_delta, start),
+            Target::Epsilon(epsilon) => self.grid.saddle_for_epsilon(epsilon, start),
+        };
+        self.pessimism = self.grid.pessimism(self.saddle.theta);
+    }
+
+    /// The step at which pessimism would be at `tolerance`, as it falls with the step's square.
+    fn step_for(&self, tolerance: f64) -> f64 {
+        self.grid.step * (0.9 * tolerance / self.pessimism).sqrt().min(1.0)
+    }
+
+    /// Whether the grid that the tolerance asks for is too long for comfort.
+    fn is_long(&self, log_delta: f64) -> bool {
+        let step = self.step_for(self.problem.options.tolerance);
+        let width = self.grid.window(self.saddle, log_delta, step).width();
+        self.problem.options.fixed_step.is_none()
+            && width.max(self.problem.span(&self.range)) > step * LONG_TRANSFORM
+    }
+
+    /// Composes around a saddle point, for answers near exp(log_delta), on a grid nested in the
+    /// scout's that meets the tolerance if the largest transform allows it; `refine` < 1 asks for a
+    /// finer one.
+    pub(super) fn compose(&self, saddle: Saddle, log_delta: f64, refine: f64) -> Composed {
+        let options = self.problem.options;
+        let scale = options.step_scale;
+        if options.fixed_step.is_some() {
+            return self.grid.compose(self.grid.window(saddle, log_delta, self.grid.step));
+        }
+        let mut wanted = self.step_for(options.tolerance) * refine;
+        let patient = self.step_for(options.tolerance.max(PATIENT_TOLERANCE)) * refine;
+        loop {
+            let window = self.grid.window(saddle, log_delta, wanted * scale);
+            let span = window.width().max(self.problem.span(&self.range));
+            let affordable = patient.min(span / LONG_TRANSFORM).max(span / LARGEST_TRANSFORM as f64);
+            let step = wanted.max(affordable) * scale;
+            let pieces = (self.grid.step / step).ceil();
+            if pieces <= 1.0 {
+                return self.grid.compose(window);
+            }
+            let fine = self.problem.build(self.grid.step / pieces, &self.range);
+            let pessimism = fine.pessimism(saddle.theta) / (scale * scale);
+            if pessimism <= options.tolerance || affordable >= wanted {
+                return fine.compose(window);
+            }
+            // Where mass is concentrated, pessimism falls more slowly than with the square.
+            wanted = (fine.step / scale * (0.8 * options.tolerance / pessimism).sqrt()).min(0.9 * wanted);
+        }
+    }
+}
