@@ -56,8 +56,7 @@ pub fn calibrate_noise(
         reason: "even the largest noise tried, 1e9, gives a larger epsilon",
     };
     let value = at(search.run()?.ok_or_else(unreachable)?)?;
-    let epsilon = crate::epsilon(&events(value), adjacency, delta)?;
-    Ok(Calibrated { value, epsilon })
+    Ok(Calibrated { value, epsilon: crate::epsilon(&events(value), adjacency, delta)? })
 }
 
 /// The largest number of steps at which `events(steps)` is (ε, δ)-DP.
@@ -171,9 +170,8 @@ impl<C: Fn(f64) -> Result<f64>, F: Fn(f64) -> Result<f64>> Search<C, F> {
     /// A coarse root and the local slope d ln ε / dx.
     fn approach(&self, start: f64) -> Result<Option<(f64, f64)>> {
         let (low, high) = self.range;
-        let mut bracket = Bracket::default();
+        let mut bracket = Bracket::new(-1.0);
         let mut x = start;
-        let mut slope = -1.0;
         for round in 0..60 {
             let value = ((self.coarse)(x)? / self.target).ln();
             bracket.insert(x, value);
@@ -183,17 +181,15 @@ impl<C: Fn(f64) -> Result<f64>, F: Fn(f64) -> Result<f64>> Search<C, F> {
             if x == high && value > 0.0 {
                 return Ok(None);
             }
-            slope = bracket.slope().unwrap_or(slope);
-            let wide = if round < 40 { 0.0 } else { 1.0 };
-            x = bracket.propose(x, value, slope, wide).clamp(low, high);
+            x = bracket.propose(round > 30).clamp(low, high);
         }
-        Ok(Some((x, slope)))
+        Ok(Some((x, bracket.slope)))
     }
 
     /// The same with the fine function, ending on the safe side.
-    fn refine(&self, guess: f64, mut slope: f64) -> Result<Option<f64>> {
+    fn refine(&self, guess: f64, slope: f64) -> Result<Option<f64>> {
         let (low, high) = self.range;
-        let mut bracket = Bracket::default();
+        let mut bracket = Bracket::new(slope);
         let mut x = guess;
         for round in 0..80 {
             // Aim between the target and CLOSE below it.
@@ -206,50 +202,50 @@ impl<C: Fn(f64) -> Result<f64>, F: Fn(f64) -> Result<f64>> Search<C, F> {
             if x == high && !safe {
                 return Ok(None);
             }
-            slope = bracket.slope().unwrap_or(slope);
-            x = bracket.propose(x, value, slope, if round < 6 { 0.0 } else { 1.0 }).clamp(low, high);
+            x = bracket.propose(round > 8).clamp(low, high);
         }
-        Ok(bracket.safe.map(|(x, _)| x).filter(|&x| (self.fine)(x).is_ok_and(|e| e <= self.target)))
+        Ok(bracket.safe.filter(|&x| (self.fine)(x).is_ok_and(|e| e <= self.target)))
     }
 }
 
-/// The best points known on either side of the root; values are ln(ε/target).
-#[derive(Default)]
+/// The last point, the slope there, and the best points known on either side of the root; values
+/// are ln(ε/target).
 struct Bracket {
-    unsafe_: Option<(f64, f64)>,
-    safe: Option<(f64, f64)>,
+    last: (f64, f64),
+    slope: f64,
+    unsafe_: Option<f64>,
+    safe: Option<f64>,
 }
 
 impl Bracket {
+    fn new(slope: f64) -> Self {
+        Self { last: (f64::NAN, f64::NAN), slope, unsafe_: None, safe: None }
+    }
+
     fn insert(&mut self, x: f64, value: f64) {
+        let secant = (value - self.last.1) / (x - self.last.0);
+        if secant.is_finite() && secant < -0.05 {
+            self.slope = secant;
+        }
+        self.last = (x, value);
         if value > 0.0 {
-            if self.unsafe_.is_none_or(|(known, _)| x > known) {
-                self.unsafe_ = Some((x, value));
-            }
-        } else if self.safe.is_none_or(|(known, _)| x < known) {
-            self.safe = Some((x, value));
+            self.unsafe_ = Some(self.unsafe_.map_or(x, |known| known.max(x)));
+        } else {
+            self.safe = Some(self.safe.map_or(x, |known| known.min(x)));
         }
     }
 
-    fn slope(&self) -> Option<f64> {
-        let ((a, f_a), (b, f_b)) = (self.unsafe_?, self.safe?);
-        let slope = (f_b - f_a) / (b - a);
-        (slope.is_finite() && slope < 0.0).then_some(slope)
-    }
-
     fn is_tight(&self) -> bool {
-        matches!((self.unsafe_, self.safe), (Some((a, _)), Some((b, _))) if b - a < 1e-9)
+        matches!((self.unsafe_, self.safe), (Some(a), Some(b)) if b - a < 1e-9)
     }
 
-    /// The next point: Newton's step from x, kept inside the bracket; bisection if `bisect` > 0.
-    fn propose(&self, x: f64, value: f64, slope: f64, bisect: f64) -> f64 {
-        let step = if value.is_finite() { (-value / slope).clamp(-3.0, 3.0) } else { 1.5 };
-        let newton = x + step;
+    /// The next point: a secant step kept inside the bracket, or its middle.
+    fn propose(&self, bisect: bool) -> f64 {
+        let (x, value) = self.last;
+        let step = if value.is_finite() { (-value / self.slope).clamp(-3.0, 3.0) } else { 1.5 };
         match (self.unsafe_, self.safe) {
-            (Some((a, _)), Some((b, _))) => {
-                if bisect > 0.0 || !(newton > a && newton < b) { 0.5 * (a + b) } else { newton }
-            }
-            _ => newton,
+            (Some(a), Some(b)) if bisect || !(x + step > a && x + step < b) => 0.5 * (a + b),
+            _ => x + step,
         }
     }
 }

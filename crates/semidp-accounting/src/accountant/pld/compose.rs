@@ -111,7 +111,7 @@ impl Composition {
 
     /// K(t) = ln E[e^{tS}] of the finite part.
     pub(crate) fn cumulant(&self, t: f64) -> f64 {
-        self.cumulants(t).value
+        self.parts.iter().map(|(grid, count)| *count as f64 * grid.log_mgf(t)).sum()
     }
 
     /// The largest finite total loss.
@@ -122,13 +122,13 @@ impl Composition {
     /// Chernoff's bound δ(ε) ≤ P(S > ε) ≤ e^{K(t)−tε} at the best t found, and infinite loss.
     pub(crate) fn chernoff(&self, epsilon: f64) -> f64 {
         let start = 1.0 / self.cumulants(0.0).variance.sqrt().max(self.step);
-        let log_bound = best_on_ladder(start, |t| self.cumulants(t).value - t * epsilon);
+        let log_bound = best_on_ladder(start, |t| self.cumulant(t) - t * epsilon);
         self.infinite() + log_bound.exp() * (1.0 + 1e-13 * (1.0 + self.steps()))
     }
 
     /// The probability of finite loss; below 1 also where a cap left losses out.
     pub(crate) fn mass(&self) -> f64 {
-        self.cumulants(0.0).value.exp()
+        self.cumulant(0.0).exp()
     }
 
     /// The probability of infinite loss.
@@ -194,7 +194,7 @@ impl Composition {
         let unit = (ROUNDING * 22.0 * (self.steps() + 1.0)).ln();
         for part in [0.4, 0.6, 0.8] {
             let theta = part * saddle.theta;
-            let log_scale = self.cumulants(theta).value - theta * saddle.epsilon;
+            let log_scale = self.cumulant(theta) - theta * saddle.epsilon;
             if log_scale + unit + weight_norm(theta, step).ln() < log_delta + NEGLIGIBLE.ln() {
                 return theta;
             }
@@ -212,10 +212,10 @@ impl Composition {
         // P(S ≥ hi) ≤ e^{K(t)−t·hi} and, under the tilted law, P̃(S ≥ hi) ≤ e^{K(t)−K(θ)−(t−θ)·hi}
         // for any t > θ: solve each for hi, and take the best t on a ladder.
         let budget = -(log_delta + UPPER_LOSS.ln());
-        let escape = best_on_ladder(theta, |t| (self.cumulants(t).value + budget) / t);
+        let escape = best_on_ladder(theta, |t| (self.cumulant(t) + budget) / t);
         // Wrapped mass counts for at most e^{K(θ)−θε} each: its share of δ is to be negligible.
         let budget = (at.value - theta * saddle.epsilon - log_delta).max(0.0) - WRAP.ln();
-        let wrap = |t: f64| (self.cumulants(theta + t).value - at.value + budget) / t.abs();
+        let wrap = |t: f64| (self.cumulant(theta + t) - at.value + budget) / t.abs();
         let hi = escape.max(best_on_ladder(4.0 / spread, &wrap));
         let lo = -best_on_ladder(4.0 / spread, |t| wrap(-t));
         Window {
@@ -227,67 +227,220 @@ impl Composition {
         }
     }
 
-    /// Transforms, multiplies and transforms back.
-    pub(crate) fn compose(&self, window: Window) -> Composed {
-        let Window { theta, reference, lo, hi, log_escape } = window;
-        let size = transform_size((hi - lo) / self.step + 2.0);
-        let mut log_scale = -theta * reference;
-        let mut offset = 0.0;
-        let mut error = 0.0;
-        let mut spectrum: Vec<Complex<f64>> = Vec::new();
-        let mut values = vec![0.0; size];
-        let forward = plan_forward(size);
-        let mut transformed = forward.make_output_vec();
-        for (grid, count) in &self.parts {
-            let log_mgf = grid.moments(theta).log_mgf;
-            values.fill(0.0);
-            let squares = grid.fold_tilted(theta, log_mgf, &mut values);
-            forward.process(&mut values, &mut transformed).expect("lengths agree");
-            power_into(&mut spectrum, &transformed, *count);
-            let count = *count as f64;
-            log_scale += count * log_mgf;
-            offset += count * grid.offset;
-            error += count * squares.sqrt();
-        }
-        // Rounding leaves a residue in the imaginary parts that a real signal does not have.
-        spectrum[0].im = 0.0;
-        if size % 2 == 0 {
-            spectrum[size / 2].im = 0.0;
-        }
-        plan_inverse(size).process(&mut spectrum, &mut values).expect("lengths agree");
+    /// Composes in the window.
+    pub(crate) fn compose(&self, window: &Window) -> Composed {
+        let laws: Vec<(Law, u64)> =
+            self.parts.iter().map(|(grid, count)| (Law::of(grid, window.theta), *count)).collect();
+        compose_laws(&laws, window, self.steps())
+    }
 
-        // Sum from the top down, compensated; negative rounding noise counts as 0.
-        let first = ((lo - offset) / self.step).floor() as i64;
-        let lowest = offset + first as f64 * self.step;
-        let normalise = 1.0 / size as f64;
-        let rotation = first.rem_euclid(size as i64) as usize;
-        let (mut a, mut b) = (Neumaier::default(), Neumaier::default());
-        let mut sums = vec![(0.0, 0.0); size];
-        for i in (0..size).rev() {
-            let p = values[(i + rotation) % size] * normalise;
-            if p > 0.0 {
-                let above = lowest - reference + i as f64 * self.step;
-                let weighted = p * (-theta * above).exp();
-                a.add(weighted);
-                b.add(weighted * (-above).exp());
+    /// Composes in the window in two stages: blocks of steps first, then the blocks on a grid `ratio`
+    /// times coarser, whose pessimism counts once a block.
+    pub(crate) fn compose_staged(&self, window: &Window, stages: &[Stage], ratio: u64) -> Composed {
+        let laws: Vec<(Law, u64)> = stages
+            .iter()
+            .map(|stage| {
+                let law = Law::of(&self.parts[stage.part].0, window.theta);
+                (law.block(stage, window.theta, ratio), stage.times)
+            })
+            .collect();
+        compose_laws(&laws, window, self.steps())
+    }
+
+    /// A plan for two stages: every part's steps in blocks of about the square root of their
+    /// number, and the window that each block needs. Valid on grids nested in this one.
+    pub(crate) fn stages(&self, window: &Window) -> Vec<Stage> {
+        let theta = window.theta;
+        let log_scale = self.cumulant(theta) - theta * window.reference;
+        let mut stages = Vec::new();
+        for (part, (grid, count)) in self.parts.iter().enumerate() {
+            let times = ((*count as f64).sqrt().round() as u64).max(1);
+            let each = count / times;
+            // count = each·(times − 1) + last.
+            for (steps, times) in [(each, times - 1), (count - each * (times - 1), 1)] {
+                if times == 0 {
+                    continue;
+                }
+                let cumulant = |t: f64| steps as f64 * grid.log_mgf(t);
+                let at = grid.moments(theta);
+                let spread = (steps as f64 * at.variance).sqrt().max(self.step);
+                let share = (self.steps() / steps as f64).ln();
+                let log_escape = window.log_escape - share;
+                let escape = best_on_ladder(theta, |t| (cumulant(t) - log_escape) / t);
+                let budget = (log_scale - window.log_escape).max(0.0) + share;
+                let wrap = |t: f64| (cumulant(theta + t) - cumulant(theta) + budget) / t.abs();
+                let hi = escape.max(best_on_ladder(4.0 / spread, &wrap));
+                let lo = -best_on_ladder(4.0 / spread, |t| wrap(-t));
+                stages.push(Stage { part, steps, times, lo, hi, log_escape });
             }
-            sums[i] = (a.total(), b.total());
         }
-        let steps = self.steps();
-        let top = offset + (first + size as i64) as f64 * self.step;
-        // A window too long for a transform would lose mass: then nothing is promised.
-        let escaped = if top >= hi { log_escape.exp() } else { 1.0 };
-        let rounding = ROUNDING * (size as f64).log2() * (error + 1.0);
-        Composed {
-            theta,
-            step: self.step,
-            lowest,
-            reference,
-            sums,
-            scale: log_scale.exp() * (1.0 + 2e-14 * (steps + log_scale.abs() + 10.0)),
-            extra: self.infinite() + escaped,
-            allowance: rounding * weight_norm(theta, self.step),
+        stages
+    }
+}
+
+/// One kind of block: `times` blocks of `steps` steps of a part.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stage {
+    part: usize,
+    steps: u64,
+    pub(crate) times: u64,
+    lo: f64,
+    hi: f64,
+    /// ln of a bound on the probability that a block exceeds `hi`.
+    log_escape: f64,
+}
+
+impl Stage {
+    pub(crate) fn width(&self) -> f64 {
+        self.hi - self.lo
+    }
+}
+
+/// A tilted, normalised law on the losses offset + (first + i)·step.
+struct Law {
+    offset: f64,
+    step: f64,
+    first: i64,
+    probability: Vec<f64>,
+    /// ln of the normaliser: E[e^{θL}] of the untilted finite part.
+    log_mgf: f64,
+    infinite: f64,
+    /// ℓ2 error of `probability`.
+    error: f64,
+}
+
+impl Law {
+    fn of(grid: &LossMass, theta: f64) -> Self {
+        let log_mgf = grid.log_mgf(theta);
+        Self {
+            offset: grid.offset,
+            step: grid.step,
+            first: grid.first,
+            probability: grid.tilted(theta, log_mgf),
+            log_mgf,
+            infinite: grid.infinite,
+            error: 0.0,
         }
+    }
+
+    /// The law of the sum of a stage's steps, moved to a grid `ratio` times coarser by connecting
+    /// the dots once more: each atom goes to its two neighbours so that its mass and its mass
+    /// under Q are kept.
+    fn block(&self, stage: &Stage, theta: f64, ratio: u64) -> Self {
+        let count = stage.steps as f64;
+        let offset = count * self.offset;
+        let size = transform_size((stage.hi - stage.lo) / self.step + 2.0);
+        let (values, rounding) = convolve(&[(self, stage.steps)], size);
+        let first = ((stage.lo - offset) / self.step).floor() as i64;
+        let escaped = if offset + (first + size as i64) as f64 * self.step >= stage.hi {
+            stage.log_escape.exp()
+        } else {
+            1.0
+        };
+
+        let coarse = self.step * ratio as f64;
+        let coarse_first = first.div_euclid(ratio as i64);
+        let mut probability = vec![0.0; size / ratio as usize + 3];
+        let split: Vec<(f64, f64)> = (0..ratio)
+            .map(|k| {
+                let up = k as f64 * self.step;
+                let share = (-up).exp_m1() / (-coarse).exp_m1();
+                ((1.0 - share) * (-theta * up).exp(), share * (theta * (coarse - up)).exp())
+            })
+            .collect();
+        for i in 0..size {
+            let place = first + i as i64;
+            let p = values[place.rem_euclid(size as i64) as usize].max(0.0);
+            let (cell, (down, up)) =
+                ((place.div_euclid(ratio as i64) - coarse_first) as usize, split[place.rem_euclid(ratio as i64) as usize]);
+            probability[cell] += p * down;
+            probability[cell + 1] += p * up;
+        }
+        let total: f64 = probability.iter().sum();
+        probability.iter_mut().for_each(|p| *p /= total);
+        Self {
+            offset,
+            step: coarse,
+            first: coarse_first,
+            probability,
+            log_mgf: count * self.log_mgf + total.ln(),
+            infinite: -(count * (-self.infinite).ln_1p()).exp_m1() + escaped,
+            // At most 2·ratio atoms meet in one: Cauchy–Schwarz.
+            error: rounding * (2.0 * ratio as f64).sqrt() * (theta * coarse).exp() / total,
+        }
+    }
+}
+
+/// The cyclic convolution of the laws' powers, indexed by place modulo `size`, and a bound on its
+/// ℓ2 error.
+fn convolve(laws: &[(&Law, u64)], size: usize) -> (Vec<f64>, f64) {
+    let mut spectrum: Vec<Complex<f64>> = Vec::new();
+    let mut values = vec![0.0; size];
+    let forward = plan_forward(size);
+    let mut transformed = forward.make_output_vec();
+    let unit = ROUNDING * (size as f64).log2();
+    let mut error = unit;
+    for (law, count) in laws {
+        values.fill(0.0);
+        let mut squares = 0.0;
+        for (i, &p) in law.probability.iter().enumerate() {
+            values[(law.first + i as i64).rem_euclid(size as i64) as usize] += p;
+            squares += p * p;
+        }
+        forward.process(&mut values, &mut transformed).expect("lengths agree");
+        power_into(&mut spectrum, &transformed, *count);
+        error += *count as f64 * (unit * squares.sqrt() + law.error);
+    }
+    // Rounding leaves a residue in the imaginary parts that a real signal does not have.
+    spectrum[0].im = 0.0;
+    if size % 2 == 0 {
+        spectrum[size / 2].im = 0.0;
+    }
+    plan_inverse(size).process(&mut spectrum, &mut values).expect("lengths agree");
+    let normalise = 1.0 / size as f64;
+    values.iter_mut().for_each(|value| *value *= normalise);
+    (values, error)
+}
+
+/// Convolves the laws in the window and sums from above; `steps` is the number of original steps.
+fn compose_laws(laws: &[(Law, u64)], window: &Window, steps: f64) -> Composed {
+    let Window { theta, reference, lo, hi, log_escape, .. } = *window;
+    let step = laws[0].0.step;
+    let size = transform_size((hi - lo) / step + 2.0);
+    let borrowed: Vec<(&Law, u64)> = laws.iter().map(|(law, count)| (law, *count)).collect();
+    let (values, rounding) = convolve(&borrowed, size);
+    let sum = |f: &dyn Fn(&Law) -> f64| laws.iter().map(|(law, count)| *count as f64 * f(law)).sum::<f64>();
+    let offset = sum(&|law| law.offset);
+    let log_scale = sum(&|law| law.log_mgf) - theta * reference;
+    let infinite = -sum(&|law| (-law.infinite).ln_1p()).exp_m1();
+
+    // From the top down, compensated; negative rounding noise counts as 0.
+    let first = ((lo - offset) / step).floor() as i64;
+    let lowest = offset + first as f64 * step;
+    let rotation = first.rem_euclid(size as i64) as usize;
+    let (mut a, mut b) = (Neumaier::default(), Neumaier::default());
+    let mut sums = vec![(0.0, 0.0); size];
+    for i in (0..size).rev() {
+        let p = values[(i + rotation) % size];
+        if p > 0.0 {
+            let above = lowest - reference + i as f64 * step;
+            let weighted = p * (-theta * above).exp();
+            a.add(weighted);
+            b.add(weighted * (-above).exp());
+        }
+        sums[i] = (a.total(), b.total());
+    }
+    // A window too long for a transform would lose mass: then nothing is promised.
+    let fits = offset + (first + size as i64) as f64 * step >= hi;
+    Composed {
+        theta,
+        step,
+        lowest,
+        reference,
+        sums,
+        scale: log_scale.exp() * (1.0 + 2e-14 * (steps + log_scale.abs() + 10.0)),
+        extra: infinite + if fits { log_escape.exp() } else { 1.0 },
+        allowance: rounding * weight_norm(theta, step),
     }
 }
 

@@ -23,6 +23,9 @@ const SCOUT_TOLERANCE: f64 = 0.02;
 const LONG_TRANSFORM: f64 = (1 << 20) as f64;
 const PATIENT_TOLERANCE: f64 = 4e-3;
 
+/// A transform longer than this is done in two stages.
+const STAGED_TRANSFORM: f64 = (1 << 15) as f64;
+
 /// One direction of a composition, and how finely to look at it.
 #[derive(Clone, Copy)]
 pub(super) struct Problem<'a> {
@@ -109,7 +112,7 @@ impl<'a> Problem<'a> {
     /// A bound on δ(ε) that needs no fine grid, if it is at most `enough`.
     fn obvious_bound(&self, epsilon: f64, enough: f64) -> Option<f64> {
         let range = self.range(enough.ln().max(SMALLEST_DELTA.ln()), f64::INFINITY);
-        let grid = self.build(self.span(&range) / 4000.0, &range);
+        let grid = self.build(self.span(&range) / 800.0, &range);
         let bound = if grid.largest_loss() <= epsilon { grid.infinite() } else { grid.chernoff(epsilon) };
         (bound <= enough).then_some(bound)
     }
@@ -120,9 +123,9 @@ impl<'a> Problem<'a> {
         if self.obvious_bound(epsilon, delta).is_some() {
             return true;
         }
-        let scout = Scout::new(*self, Target::Epsilon(epsilon), f64::INFINITY);
-        let window = scout.grid.window(scout.saddle, delta.ln(), scout.grid.step);
-        window.width() < scout.grid.step * LONG_TRANSFORM && scout.grid.compose(window).delta(epsilon) <= delta
+        let coarse = Self { options: PldOptions { tolerance: SCOUT_TOLERANCE, ..self.options }, ..*self };
+        let scout = Scout::new(coarse, Target::Epsilon(epsilon), f64::INFINITY);
+        scout.compose(scout.saddle, delta.ln(), 1.0).delta(epsilon) <= delta
     }
 
     /// An upper bound on ε(δ).
@@ -193,7 +196,7 @@ impl<'a> Scout<'a> {
         };
         // A finite cap must be a multiple of every step.
         let fit = |step: f64| if cap.is_finite() { cap / (cap / step).ceil() } else { step };
-        let mut step = problem.options.fixed_step.unwrap_or_else(|| fit(problem.span(&range) / 4000.0));
+        let mut step = problem.options.fixed_step.unwrap_or_else(|| fit(problem.span(&range) / 1500.0));
         let grid = problem.build(step, &range);
         let mut scout = Self { problem, range, grid, saddle: Saddle::default(), pessimism: 0.0 };
         scout.aim(target, 1.0);
@@ -255,23 +258,36 @@ impl<'a> Scout<'a> {
         let options = self.problem.options;
         let scale = options.step_scale;
         if options.fixed_step.is_some() {
-            return self.grid.compose(self.grid.window(saddle, log_delta, self.grid.step));
+            return self.grid.compose(&self.grid.window(saddle, log_delta, self.grid.step));
         }
         let mut wanted = self.step_for(options.tolerance) * refine;
         let patient = self.step_for(options.tolerance.max(PATIENT_TOLERANCE)) * refine;
         loop {
             let window = self.grid.window(saddle, log_delta, wanted * scale);
-            let span = window.width().max(self.problem.span(&self.range));
+            let stages = if window.width() > wanted * scale * STAGED_TRANSFORM { self.grid.stages(&window) } else { vec![] };
+            let width = match stages.iter().map(|stage| stage.width()).reduce(f64::max) {
+                Some(width) => width,
+                None => window.width(),
+            };
+            let span = width.max(self.problem.span(&self.range));
             let affordable = patient.min(span / LONG_TRANSFORM).max(span / LARGEST_TRANSFORM as f64);
             let step = wanted.max(affordable) * scale;
-            let pieces = (self.grid.step / step).ceil();
-            if pieces <= 1.0 {
-                return self.grid.compose(window);
-            }
-            let fine = self.problem.build(self.grid.step / pieces, &self.range);
+            let pieces = (self.grid.step / step).ceil().max(1.0);
+            let refined = (pieces > 1.0).then(|| self.problem.build(self.grid.step / pieces, &self.range));
+            let fine = refined.as_ref().unwrap_or(&self.grid);
             let pessimism = fine.pessimism(saddle.theta) / (scale * scale);
-            if pessimism <= options.tolerance || affordable >= wanted {
-                return fine.compose(window);
+            if pessimism <= options.tolerance || affordable >= wanted || pieces == 1.0 {
+                // The coarser grid of the blocks may add a quarter of the tolerance.
+                let blocks: f64 = stages.iter().map(|stage| stage.times as f64).sum();
+                let unit = saddle.theta * (1.0 + saddle.theta) * blocks / 12.0;
+                let coarse = (0.25 * options.tolerance / unit).sqrt() * scale;
+                let ratio = (coarse / fine.step).min(1e6) as u64;
+                let long = window.width() > fine.step * LARGEST_TRANSFORM as f64;
+                return if !stages.is_empty() && (ratio >= 4 || long) {
+                    fine.compose_staged(&window, &stages, ratio.max(2))
+                } else {
+                    fine.compose(&window)
+                };
             }
             // Where mass is concentrated, pessimism falls more slowly than with the square.
             wanted = (fine.step / scale * (0.8 * options.tolerance / pessimism).sqrt()).min(0.9 * wanted);
