@@ -92,6 +92,11 @@ impl Delta {
         Self(value.clamp(0.0, 1.0 - f64::EPSILON / 2.0))
     }
 
+    /// For a mechanism that is not pure: a δ too small for a number must not read as none.
+    pub(crate) fn not_pure(value: f64) -> Self {
+        Self::saturating(value.max(f64::MIN_POSITIVE))
+    }
+
     /// Accepts only 0 < δ < 1, which (ε, δ) conversions need.
     pub fn positive(self) -> Result<Self> {
         if self.0 > 0.0 {
@@ -127,8 +132,8 @@ impl Epsilon {
 pub struct Steps(u64);
 
 impl Steps {
-    /// The largest count: beyond it the exact integer arithmetic of the accountants would end.
-    pub const MAX: u64 = 1_000_000_000;
+    /// The largest count, ten times the range in which answers are promised to be tight.
+    pub const MAX: u64 = 100_000_000;
     /// Once.
     pub const ONE: Self = Self(1);
 
@@ -140,7 +145,7 @@ impl Steps {
             Err(Error::InvalidParameter {
                 name: "steps",
                 value: value.to_string(),
-                requirement: "a whole number from 1 to 1000000000",
+                requirement: "a whole number from 1 to 100000000",
             })
         }
     }

@@ -95,13 +95,25 @@ impl Event {
         }
     }
 
-    /// Refuses an event that has no guarantee under this adjacency at all.
+    /// Refuses an event that has no meaning, or no guarantee under this adjacency at all.
     pub fn check(&self, adjacency: Adjacency) -> Result<()> {
-        if let (Self::FixedSizeGaussian { .. }, Adjacency::AddRemove) = (self, adjacency) {
-            return Err(Error::NoGuarantee {
-                event: self.name(),
-                adjacency,
-                reason: "a sample of fixed size needs the number of private rows, which is secret there",
+        let (name, size) = match self {
+            Self::Laplace { dimension, .. } | Self::KNorm { dimension, .. } => ("dimension", *dimension),
+            Self::OnePassGaussian { blocks, .. } => ("blocks", *blocks),
+            Self::FixedSizeGaussian { .. } if adjacency == Adjacency::AddRemove => {
+                return Err(Error::NoGuarantee {
+                    event: self.name(),
+                    adjacency,
+                    reason: "a sample of fixed size needs the number of private rows, which is secret there",
+                });
+            }
+            _ => return Ok(()),
+        };
+        if size == 0 {
+            return Err(Error::InvalidParameter {
+                name,
+                value: size.to_string(),
+                requirement: "a whole number >= 1",
             });
         }
         Ok(())
@@ -186,8 +198,6 @@ pub fn parse_events(text: &str) -> Result<Vec<CountedEvent>> {
     values
         .into_iter()
         .enumerate()
-        .map(|(index, value)| {
-            serde_json::from_value(value).map_err(|e| malformed(index, e.to_string()))
-        })
+        .map(|(index, value)| serde_json::from_value(value).map_err(|e| malformed(index, e.to_string())))
         .collect()
 }

@@ -13,11 +13,13 @@ fn poisson(noise: f64, q: f64, steps: u64) -> CountedEvent {
 fn samples() -> Vec<Certificate> {
     let delta = |value| Delta::new(value).unwrap();
     let noise = NoiseMultiplier::new(8.0).unwrap();
-    let laplace = CountedEvent::new(Event::Laplace { noise_multiplier: noise, dimension: 3 }, Steps::new(2).unwrap());
+    let laplace =
+        CountedEvent::new(Event::Laplace { noise_multiplier: noise, dimension: 3 }, Steps::new(2).unwrap());
     let gaussian = CountedEvent::new(Event::Gaussian { noise_multiplier: noise }, Steps::new(4).unwrap());
     let zcdp = CountedEvent::new(Event::Zcdp { rho: Rho::new(0.1).unwrap() }, Steps::ONE);
     let one_pass = Event::OnePassGaussian { noise_multiplier: noise, blocks: 54 };
-    let fixed = Event::FixedSizeGaussian { noise_multiplier: noise, sample_rate: SampleRate::new(0.02).unwrap() };
+    let fixed =
+        Event::FixedSizeGaussian { noise_multiplier: noise, sample_rate: SampleRate::new(0.02).unwrap() };
     [
         (vec![poisson(2.744, 500.0 / 27000.0, 5000)], Adjacency::AddRemove, delta(1e-5)),
         (vec![poisson(2.744, 500.0 / 27000.0, 5000)], Adjacency::ReplaceOne, delta(1e-5)),

@@ -14,7 +14,8 @@ fn divergence(q: f64, x: (f64, f64), x_prime: (f64, f64), gamma: f64) -> f64 {
     let mut sum = 0.0;
     for i in 0..count {
         for j in 0..count {
-            let (a, b) = (-half_width + (f64::from(i) + 0.5) * step, -half_width + (f64::from(j) + 0.5) * step);
+            let (a, b) =
+                (-half_width + (f64::from(i) + 0.5) * step, -half_width + (f64::from(j) + 0.5) * step);
             let none = (1.0 - q) * normal(a, b);
             let p = none + q * normal(a - x.0, b - x.1);
             let other = none + q * normal(a - x_prime.0, b - x_prime.1);
@@ -43,7 +44,10 @@ fn opposite_vectors_of_full_length_are_the_worst_replacement() {
                     let x = (length * mu, 0.0);
                     let x_prime = (length_prime * mu * angle.cos(), length_prime * mu * angle.sin());
                     let other = divergence(q, x, x_prime, gamma);
-                    assert!(other <= claimed * (1.0 + 2e-3), "{q} {mu} {epsilon} {angle} {length} {length_prime}");
+                    assert!(
+                        other <= claimed * (1.0 + 2e-3),
+                        "{q} {mu} {epsilon} {angle} {length} {length_prime}"
+                    );
                 }
             }
         }

@@ -48,7 +48,11 @@ fn counts_and_the_dimension_of_laplace_default_to_one() {
 #[test]
 fn what_is_not_understood_is_refused_with_its_place() {
     for (text, place, word) in [
-        (r#"[{"event":"gaussian","noise_multiplier":1},{"event":"gaussian","noise_multiplyer":1}]"#, 1, "noise_multiplyer"),
+        (
+            r#"[{"event":"gaussian","noise_multiplier":1},{"event":"gaussian","noise_multiplyer":1}]"#,
+            1,
+            "noise_multiplyer",
+        ),
         (r#"[{"event":"gaussian","noise_multiplier":-1}]"#, 0, "noise-multiplier"),
         (r#"[{"event":"poisson-gaussian","noise_multiplier":1,"sample_rate":1.5}]"#, 0, "sample-rate"),
         (r#"[{"event":"gaussian","noise_multiplier":1,"count":0}]"#, 0, "steps"),

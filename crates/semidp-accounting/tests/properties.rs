@@ -40,7 +40,10 @@ fn epsilon_at(accountant: &dyn Accountant, delta: f64) -> f64 {
 
 #[track_caller]
 fn within(got: f64, want: f64, relative: f64) {
-    assert!(got >= want * (1.0 - 1e-9) && got <= want * (1.0 + relative), "got {got}, want {want} from above");
+    assert!(
+        got >= want * (1.0 - 1e-9) && got <= want * (1.0 + relative),
+        "got {got}, want {want} from above"
+    );
 }
 
 /// Unsampled, replace-one needs exactly twice the noise of add/remove.
@@ -255,7 +258,11 @@ fn looser_accountants_are_looser() {
             for mut accountant in looser {
                 if accountant.compose(&event, Steps::new(12).unwrap()).is_ok() {
                     let loose = accountant.epsilon(delta).unwrap().get();
-                    assert!(loose >= tight * (1.0 - 1e-3), "{event:?} {adjacency} {}: {loose} {tight}", accountant.name());
+                    assert!(
+                        loose >= tight * (1.0 - 1e-3),
+                        "{event:?} {adjacency} {}: {loose} {tight}",
+                        accountant.name()
+                    );
                 }
             }
         }
@@ -285,9 +292,17 @@ fn steps_are_calibrated_to_the_last_one() {
 #[test]
 fn pure_noise_is_calibrated_in_closed_form() {
     for adjacency in [Adjacency::ReplaceOne, Adjacency::AddRemove] {
-        let found = calibrate_noise(Epsilon::new(0.7).unwrap(), Delta::new(0.0).unwrap(), adjacency, |noise_multiplier| {
-            vec![CountedEvent::new(Event::KNorm { noise_multiplier, dimension: 9 }, Steps::new(3).unwrap())]
-        })
+        let found = calibrate_noise(
+            Epsilon::new(0.7).unwrap(),
+            Delta::new(0.0).unwrap(),
+            adjacency,
+            |noise_multiplier| {
+                vec![CountedEvent::new(
+                    Event::KNorm { noise_multiplier, dimension: 9 },
+                    Steps::new(3).unwrap(),
+                )]
+            },
+        )
         .unwrap();
         within(found.value.get(), adjacency.sensitivity_factor() * 3.0 / 0.7, 1e-4);
         assert!(found.epsilon.value.get() <= 0.7);

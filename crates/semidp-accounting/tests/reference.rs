@@ -173,11 +173,15 @@ fn pld_delta(inputs: &Value, options: PldOptions) -> f64 {
 fn pld_delta_entries() {
     for (inputs, output) in entries("pld_delta") {
         let want = output.as_f64().unwrap();
-        for options in [PldOptions { fixed_step: Some(1e-4), ..PldOptions::default() }, PldOptions::default()] {
+        for options in [PldOptions { fixed_step: Some(1e-4), ..PldOptions::default() }, PldOptions::default()]
+        {
             let got = pld_delta(&inputs, options);
             // From above, within 1e-3. The entries are extrapolated, not bounds, and good to about
             // 1e-9: q = 1 has the closed form 0.0015371853694009549, the entry 0.001537185369400818.
-            assert!(got >= want * (1.0 - 1e-9) && got <= want * (1.0 + 1e-3), "{inputs}: {got} {want} {options:?}");
+            assert!(
+                got >= want * (1.0 - 1e-9) && got <= want * (1.0 + 1e-3),
+                "{inputs}: {got} {want} {options:?}"
+            );
         }
     }
 }

@@ -99,7 +99,10 @@ fn random_settings() {
         let halved = setting.accountant(0.5).delta(at).unwrap().get();
         let moved = whole / halved - 1.0;
         worst_move = worst_move.max(moved.abs());
-        assert!(moved > -5e-5 && moved < 0.01, "{setting:?} {delta}: halving the grid moves delta by {moved}");
+        assert!(
+            moved > -5e-5 && moved < 0.01,
+            "{setting:?} {delta}: halving the grid moves delta by {moved}"
+        );
         // Monotone in each parameter.
         for more in [
             Setting { q: setting.q * 1.02, ..setting },
@@ -116,5 +119,7 @@ fn random_settings() {
         );
         assert!(both.is_ok(), "{setting:?} {delta}: {both:?}");
     }
-    println!("{inside} settings: halving the grid moved delta by at most {worst_move:.2e}; slowest {slowest:?}");
+    println!(
+        "{inside} settings: halving the grid moved delta by at most {worst_move:.2e}; slowest {slowest:?}"
+    );
 }

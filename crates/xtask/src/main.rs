@@ -1,1 +1,59 @@
-fn main(){}
+//! Chores of the repository, run as `cargo xtask <command>`: one file a command.
+
+mod bench;
+mod documents;
+mod fuzz;
+mod peers;
+mod process;
+mod table;
+mod test;
+
+use process::Failure;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+Chores of the repository.
+
+usage: cargo xtask <command>
+
+  test [--quick]            format, lints, tests, documentation, links; --quick leaves out
+                            the lints and the building of the documentation
+  bench                     every criterion bench
+  bench peers [--no-opacus] noise calibration against dp_accounting and Opacus, which are
+                            installed into target/peers-venv (or $SEMIDP_PEERS_VENV) if need be
+  fuzz [--minutes N] [--target NAME]
+                            each fuzz target for N minutes (default 1); needs nightly and
+                            cargo-fuzz
+  help                      this text
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&arguments.iter().map(String::as_str).collect::<Vec<_>>()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {}", failure.message);
+            if let Some(hint) = failure.hint {
+                eprintln!("hint: {hint}");
+            }
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
+    if arguments.iter().any(|argument| ["--help", "-h"].contains(argument)) {
+        print!("{USAGE}");
+        return Ok(());
+    }
+    match arguments {
+        [] | ["help"] => {
+            print!("{USAGE}");
+            Ok(())
+        }
+        ["test", options @ ..] => test::run(options),
+        ["bench", options @ ..] => bench::run(options),
+        ["fuzz", options @ ..] => fuzz::run(options),
+        [other, ..] => Err(Failure::usage(format!("there is no command `{other}`"))),
+    }
+}

@@ -27,6 +27,7 @@ impl Accountant for PureAccountant {
     }
 
     fn compose(&mut self, event: &Event, count: Steps) -> Result<()> {
+        event.check(self.adjacency)?;
         let epsilon = event.pure_epsilon(self.adjacency).ok_or_else(|| Error::unknown("pure", event))?;
         self.total += epsilon * count.get() as f64;
         Ok(())
@@ -40,10 +41,6 @@ impl Accountant for PureAccountant {
     /// Randomised response at the total ε: δ = (e^{ε₀} − e^ε)₊ / (1 + e^{ε₀}).
     fn delta(&self, epsilon: Epsilon) -> Result<Delta> {
         let gap = self.total - epsilon.get();
-        Ok(Delta::saturating(if gap <= 0.0 {
-            0.0
-        } else {
-            -(-gap).exp_m1() / (1.0 + (-self.total).exp())
-        }))
+        Ok(Delta::saturating(if gap <= 0.0 { 0.0 } else { -(-gap).exp_m1() / (1.0 + (-self.total).exp()) }))
     }
 }

@@ -103,14 +103,14 @@ impl Accountant for RdpAccountant {
             .iter()
             .zip(&self.divergences)
             .map(|(order, &tau)| {
-                if tau == 0.0 {
-                    f64::NEG_INFINITY
-                } else {
-                    renyi::log_delta(order.get(), tau, epsilon.get())
-                }
+                if tau == 0.0 { f64::NEG_INFINITY } else { renyi::log_delta(order.get(), tau, epsilon.get()) }
             })
             .fold(0.0, f64::min);
-        Ok(Delta::saturating(log_delta.exp()))
+        Ok(if log_delta == f64::NEG_INFINITY {
+            Delta::saturating(0.0)
+        } else {
+            Delta::not_pure(log_delta.exp())
+        })
     }
 }
 
@@ -125,12 +125,11 @@ pub fn renyi_divergence(event: &Event, adjacency: Adjacency, order: Order) -> Re
         Event::Laplace { dimension: 1, .. } => {
             laplace(event.pure_epsilon(adjacency).expect("Laplace is pure"), alpha)
         }
-        Event::Laplace { .. } | Event::KNorm { .. } | Event::Pure { .. } => convert::pure_to_renyi(
-            Epsilon::new(event.pure_epsilon(adjacency).expect("pure event"))?,
-            order,
-        ),
+        Event::Laplace { .. } | Event::KNorm { .. } | Event::Pure { .. } => {
+            convert::pure_to_renyi(Epsilon::new(event.pure_epsilon(adjacency).expect("pure event"))?, order)
+        }
         Event::PoissonGaussian { noise_multiplier, sample_rate } => {
-            let (q, mu) = (sample_rate.get(), 1.0 / noise_multiplier.get());
+            let (q, mu) = (sample_rate.get().max(SMALLEST_RATE), 1.0 / noise_multiplier.get());
             match adjacency {
                 Adjacency::AddRemove if alpha.fract() == 0.0 => poisson_integer(q, mu, alpha),
                 Adjacency::AddRemove => poisson_quadrature(q, mu, alpha),
@@ -138,7 +137,7 @@ pub fn renyi_divergence(event: &Event, adjacency: Adjacency, order: Order) -> Re
             }
         }
         Event::FixedSizeGaussian { noise_multiplier, sample_rate } => {
-            fixed_size(sample_rate.get(), 2.0 / noise_multiplier.get(), alpha)
+            fixed_size(sample_rate.get().max(SMALLEST_RATE), 2.0 / noise_multiplier.get(), alpha)
         }
         Event::Zcdp { rho } => rho.get() * alpha,
         Event::Gaussian { .. } | Event::OnePassGaussian { .. } => unreachable!("handled by gaussian_mu"),
@@ -168,16 +167,14 @@ fn poisson_integer(q: f64, mu: f64, alpha: f64) -> f64 {
         let k = f64::from(k);
         log_binomial += ((alpha - k + 1.0) / k).ln();
         let exponent = 0.5 * k * (k - 1.0) * mu * mu;
-        sum.add(
-            log_binomial + (alpha - k) * (-q).ln_1p() + k * q.ln() + crate::math::log_exp_m1(exponent),
-        );
+        sum.add(log_binomial + (alpha - k) * (-q).ln_1p() + k * q.ln() + crate::math::log_exp_m1(exponent));
     }
     sum.ln_1p() / (alpha - 1.0)
 }
 
 /// Removal pair P = (1−q)N(0)+qN(μ), Q = N(0): v = q(e^{μy−μ²/2} − 1).
 fn poisson_quadrature(q: f64, mu: f64, alpha: f64) -> f64 {
-    quadrature(alpha, -12.0, alpha * mu + 12.0, mu, |y| {
+    quadrature(alpha, (-12.0, alpha * mu + 12.0), mu, 0.5 * alpha * mu * mu, |y| {
         let shift = mu * (y - 0.5 * mu);
         Node { log_q: log_density(y), log_ratio: log_mix_exp(q, shift) }
     })
@@ -185,7 +182,8 @@ fn poisson_quadrature(q: f64, mu: f64, alpha: f64) -> f64 {
 
 /// Replacement pair P = (1−q)N(0)+qN(μ), Q = (1−q)N(0)+qN(−μ).
 fn poisson_replace(q: f64, mu: f64, alpha: f64) -> f64 {
-    quadrature(alpha, -mu - 12.0, (2.0 * alpha - 1.0) * mu + 12.0, mu, |y| {
+    let range = (-mu - 12.0, (2.0 * alpha - 1.0) * mu + 12.0);
+    quadrature(alpha, range, mu, 2.0 * alpha * mu * mu, |y| {
         let (up, down) = (mu * (y - 0.5 * mu), -mu * (y + 0.5 * mu));
         let log_below = log_mix_exp(q, down);
         Node { log_q: log_density(y) + log_below, log_ratio: log_mix_exp(q, up) - log_below }
@@ -196,17 +194,34 @@ fn log_density(y: f64) -> f64 {
     -0.5 * y * y - 0.918_938_533_204_672_7
 }
 
+/// Smaller rates are accounted as this one, which costs more.
+const SMALLEST_RATE: f64 = 1e-12;
+
+/// A quadrature longer than this is not worth its time.
+const MOST_NODES: f64 = 400_000.0;
+
 /// One node of the quadrature: ln Q and ln(P/Q) at a point.
 struct Node {
     log_q: f64,
     log_ratio: f64,
 }
 
-fn quadrature(alpha: f64, from: f64, to: f64, mu: f64, node: impl Fn(f64) -> Node) -> f64 {
+fn quadrature(
+    alpha: f64,
+    (from, to): (f64, f64),
+    mu: f64,
+    unsampled: f64,
+    node: impl Fn(f64) -> Node,
+) -> f64 {
     // Strip half-width π/μ: an error of e^{−2π·π/(μh)} ≤ e^{−39} at h = 0.5/μ; the Gaussian
     // factor alone would give e^{−2π²/h²} ≤ e^{−120} at h = 0.4.
     let step = (0.5 / mu).min(0.4);
-    let count = ((to - from) / step).ceil() as u64;
+    let count = ((to - from) / step).ceil();
+    if count >= MOST_NODES || count.is_nan() {
+        // Hardly any noise: sampling cannot help much, and never hurts.
+        return unsampled;
+    }
+    let count = count as u64;
     let mut sum = LogSum::new();
     for i in 0..=count {
         let Node { log_q, log_ratio } = node(from + i as f64 * step);
@@ -214,7 +229,7 @@ fn quadrature(alpha: f64, from: f64, to: f64, mu: f64, node: impl Fn(f64) -> Nod
     }
     let mut total = LogSum::new();
     total.add(sum.ln() + step.ln());
-    total.ln_1p() / (alpha - 1.0)
+    (total.ln_1p() / (alpha - 1.0)).min(unsampled)
 }
 
 /// ln((1+v)^α − 1 − αv) for α > 1, given ln(1+v).

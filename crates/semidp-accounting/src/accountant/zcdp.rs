@@ -61,10 +61,14 @@ impl Accountant for ZcdpAccountant {
 
     fn delta(&self, epsilon: Epsilon) -> Result<Delta> {
         let rho = self.rho()?;
-        Ok(if self.only_gaussian {
+        if rho.get() == 0.0 {
+            return Delta::new(0.0);
+        }
+        let delta = if self.only_gaussian {
             convert::gaussian_delta(crate::Mu::new((2.0 * rho.get()).sqrt())?, epsilon)
         } else {
             convert::zcdp_to_delta(rho, epsilon)
-        })
+        };
+        Ok(Delta::not_pure(delta.get()))
     }
 }

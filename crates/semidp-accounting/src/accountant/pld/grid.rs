@@ -52,9 +52,7 @@ pub(crate) struct Range {
 pub(crate) fn span(pair: Pair, direction: Direction, range: &Range) -> f64 {
     let up = pair.largest_loss(range.log_tail);
     match (pair, direction) {
-        (Pair::Removal { .. }, Direction::Forward) => {
-            up.min(range.cap) - pair.smallest_loss(range.log_tail)
-        }
+        (Pair::Removal { .. }, Direction::Forward) => up.min(range.cap) - pair.smallest_loss(range.log_tail),
         (Pair::Removal { .. }, Direction::Backward) => {
             up.min(range.deepest) - pair.smallest_loss(range.log_tail)
         }
@@ -195,8 +193,7 @@ fn removal(q: f64, mu: f64, direction: Direction, step: f64, range: &Range) -> L
     match direction {
         Direction::Forward => {
             atoms[0] += (1.0 - q) * bottom.0.below() + q * bottom.1.below();
-            let infinite =
-                if capped { 0.0 } else { (1.0 - q) * top.0.above() + q * top.1.above() };
+            let infinite = if capped { 0.0 } else { (1.0 - q) * top.0.above() + q * top.1.above() };
             LossMass { offset, step, first, mass: atoms, infinite }
         }
         Direction::Backward => {
@@ -255,7 +252,8 @@ impl LossMass {
         let base = |block: usize| (exponent * (block * BLOCK) as f64).exp();
         let (sum, reference) = if theta >= 0.0 {
             let blocks = self.mass.rchunks(BLOCK).enumerate();
-            let dot = |masses: &[f64]| powers.iter().zip(masses.iter().rev()).map(|(p, m)| p * m).sum::<f64>();
+            let dot =
+                |masses: &[f64]| powers.iter().zip(masses.iter().rev()).map(|(p, m)| p * m).sum::<f64>();
             (blocks.map(|(b, masses)| base(b) * dot(masses)).sum::<f64>(), self.mass.len() - 1)
         } else {
             let blocks = self.mass.chunks(BLOCK).enumerate();
@@ -311,8 +309,7 @@ mod tests {
     fn check(pair: Pair, direction: Direction, step: f64) {
         let grid = discretise(pair, direction, step, &WHOLE);
         let total: f64 = grid.mass.iter().sum::<f64>() + grid.infinite;
-        let reverse: f64 =
-            grid.mass.iter().enumerate().map(|(i, m)| m * (-grid.loss(i)).exp()).sum();
+        let reverse: f64 = grid.mass.iter().enumerate().map(|(i, m)| m * (-grid.loss(i)).exp()).sum();
         assert!((total - 1.0).abs() < 1e-12, "{pair:?} {direction:?} {step}: total {total}");
         // Mass moved up from below the grid, and mass sent to infinity, are below 1e-20.
         assert!((reverse - 1.0).abs() < 1e-12, "{pair:?} {direction:?} {step}: reverse {reverse}");

@@ -3,12 +3,13 @@
 //!
 //! Each event is replaced by its dominating pair ([`pair`]), discretised pessimistically
 //! ([`grid`]) on a grid that follows the problem ([`scout`]), and composed by a tilted Fourier
-//! transform with every error bounded and added ([`compose`]); rare large losses that would stretch
+//! transform with every error bounded and added ([`compose`], [`law`]); rare large losses that would stretch
 //! the grid are composed apart ([`sparse`]). Compositions that have a closed form (Gaussian noise
 //! without sampling, a single step) use it.
 
 mod compose;
 mod grid;
+mod law;
 mod pair;
 mod scout;
 mod sparse;
@@ -157,11 +158,20 @@ impl Accountant for PldAccountant {
         if self.parts.is_empty() {
             return Delta::new(0.0);
         }
+        let finish = |delta: f64| {
+            // Beyond its largest loss a pure mechanism has δ = 0; others never do.
+            let pure = |(pair, _): &(Pair, u64)| matches!(pair, Pair::Laplace { .. } | Pair::Pure { .. });
+            let all_pure = self.parts.iter().all(pure);
+            Ok(if all_pure { Delta::saturating(delta) } else { Delta::not_pure(delta) })
+        };
         if let Some(pair) = self.single() {
-            return Ok(Delta::saturating(pair.delta(epsilon)));
+            return finish(pair.delta(epsilon));
         }
-        let worst =
-            self.directions().iter().map(|&direction| self.problem(direction).delta(epsilon)).fold(0.0, f64::max);
-        Ok(Delta::saturating(worst))
+        let worst = self
+            .directions()
+            .iter()
+            .map(|&direction| self.problem(direction).delta(epsilon))
+            .fold(0.0, f64::max);
+        finish(worst)
     }
 }

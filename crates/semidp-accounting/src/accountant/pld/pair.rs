@@ -32,15 +32,18 @@ impl Pair {
             return Ok(Self::Gaussian { mu });
         }
         Ok(match event {
-            Event::PoissonGaussian { noise_multiplier, sample_rate } => {
-                let (q, mu) = (sample_rate.get(), 1.0 / noise_multiplier.get());
-                match adjacency {
-                    Adjacency::AddRemove => Self::Removal { q, mu },
-                    Adjacency::ReplaceOne => Self::Replacement { q, mu },
+            Event::PoissonGaussian { noise_multiplier, sample_rate }
+            | Event::FixedSizeGaussian { noise_multiplier, sample_rate } => {
+                // A larger sampling rate only costs more, and no sampling most of all: far outside
+                // the supported range these bounds keep the arithmetic sound.
+                let (q, mu) = (sample_rate.get().max(SMALLEST_RATE), 1.0 / noise_multiplier.get());
+                let sensitivity = adjacency.sensitivity_factor();
+                match (event, adjacency) {
+                    _ if mu < SMALLEST_MU => Self::Gaussian { mu: sensitivity * mu },
+                    (Event::FixedSizeGaussian { .. }, _) => Self::FixedSize { q, mu: sensitivity * mu },
+                    (_, Adjacency::AddRemove) => Self::Removal { q, mu },
+                    (_, Adjacency::ReplaceOne) => Self::Replacement { q, mu },
                 }
-            }
-            Event::FixedSizeGaussian { noise_multiplier, sample_rate } => {
-                Self::FixedSize { q: sample_rate.get(), mu: 2.0 / noise_multiplier.get() }
             }
             Event::Laplace { dimension: 1, .. } => {
                 Self::Laplace { epsilon: event.pure_epsilon(adjacency).expect("Laplace is pure") }
@@ -132,9 +135,7 @@ impl Pair {
     /// The smallest loss worth a grid point: below it Q has at most `exp(log_tail)` mass.
     pub(crate) fn smallest_loss(self, log_tail: f64) -> f64 {
         match self {
-            Self::Removal { q, mu } => {
-                log_mix_exp(q, -mu * (normal::upper_quantile(log_tail) + 0.5 * mu))
-            }
+            Self::Removal { q, mu } => log_mix_exp(q, -mu * (normal::upper_quantile(log_tail) + 0.5 * mu)),
             _ => -self.largest_loss(log_tail),
         }
     }
@@ -186,6 +187,10 @@ impl Pair {
     }
 }
 
+/// Sampled noise is accounted with at least this rate, and unsampled below this shift.
+const SMALLEST_RATE: f64 = 1e-12;
+const SMALLEST_MU: f64 = 1e-7;
+
 /// Losses above this are counted as infinite.
 pub(crate) const LARGEST_LOSS: f64 = 600.0;
 
@@ -207,11 +212,8 @@ fn replacement_point(q: f64, mu: f64, epsilon: f64) -> f64 {
     let log_scale = ((1.0 - q) / q).ln() + 0.5 * mu * mu;
     // sinh(ε/2) = e^{−ε/2}(e^ε − 1)/2.
     let log_argument = log_scale + log_exp_m1(epsilon) - half - std::f64::consts::LN_2;
-    let asinh = if log_argument > 20.0 {
-        log_argument + std::f64::consts::LN_2
-    } else {
-        log_argument.exp().asinh()
-    };
+    let asinh =
+        if log_argument > 20.0 { log_argument + std::f64::consts::LN_2 } else { log_argument.exp().asinh() };
     (half + asinh) / mu
 }
 

@@ -1,8 +1,9 @@
 //! Finding the grid that a question needs: coarse first, to learn where the composed loss has its
 //! relevant mass, then fine enough that its pessimism is below the tolerance.
 
-use super::compose::{Composed, Composition, LARGEST_TRANSFORM, Saddle};
+use super::compose::{Composition, LARGEST_TRANSFORM, Saddle};
 use super::grid::{self, Direction, Range};
+use super::law::Composed;
 use super::pair::Pair;
 use super::sparse::Sparse;
 use super::{PldOptions, SMALLEST_DELTA};
@@ -15,6 +16,9 @@ const TAIL_SHARE: f64 = 1e-6;
 /// The probability that some step falls below the lowest grid point, and so is moved up to it;
 /// this raises δ by at most the same share, because each such path is worth at most δ.
 const LIFTED_SHARE: f64 = 1e-6;
+
+/// Targets below this (about 1e-100) are treated as this.
+const LOWEST_LOG_DELTA: f64 = -230.0;
 
 /// The pessimism up to which the scouting grid is refined.
 const SCOUT_TOLERANCE: f64 = 0.02;
@@ -44,6 +48,14 @@ pub(super) enum Target {
 impl<'a> Problem<'a> {
     pub(super) fn steps(&self) -> f64 {
         self.parts.iter().map(|(_, count)| *count as f64).sum()
+    }
+
+    /// The loss of the first part that is a pure mechanism.
+    fn atom(&self) -> Option<f64> {
+        self.parts.iter().find_map(|(pair, _)| match pair {
+            Pair::Laplace { epsilon } | Pair::Pure { epsilon } => Some(*epsilon),
+            _ => None,
+        })
     }
 
     /// The losses that matter for δ near exp(log_delta).
@@ -78,7 +90,8 @@ impl<'a> Problem<'a> {
         let mut log_delta = scout.saddle.log_delta.clamp(floor, 0.0);
         // With rare large losses δ is at least what one of them alone contributes.
         let sparse = || {
-            let single: f64 = self.parts.iter().map(|(pair, count)| *count as f64 * pair.curve(epsilon)).sum();
+            let single: f64 =
+                self.parts.iter().map(|(pair, count)| *count as f64 * pair.curve(epsilon)).sum();
             let sparse = Sparse::new(*self, single.ln().clamp(floor, 0.0))?;
             Some(sparse.delta(epsilon).min(1.0))
         };
@@ -130,8 +143,7 @@ impl<'a> Problem<'a> {
 
     /// An upper bound on ε(δ).
     pub(super) fn epsilon(&self, delta: f64) -> Result<f64> {
-        let too_large =
-            Error::OutOfRange { quantity: "epsilon", relation: "above", limit: LARGEST_EPSILON };
+        let too_large = Error::OutOfRange { quantity: "epsilon", relation: "above", limit: LARGEST_EPSILON };
         let log_delta = delta.ln();
         let scout = Scout::new(*self, Target::LogDelta(log_delta), f64::INFINITY);
         let mut saddle = scout.saddle;
@@ -191,11 +203,16 @@ impl<'a> Scout<'a> {
     pub(super) fn new(problem: Problem<'a>, target: Target, cap: f64) -> Self {
         let floor = SMALLEST_DELTA.ln();
         let mut range = match target {
-            Target::LogDelta(log_delta) => problem.range(log_delta.max(floor), cap),
+            Target::LogDelta(log_delta) => problem.range(log_delta.max(LOWEST_LOG_DELTA), cap),
             Target::Epsilon(_) => problem.range(floor, cap),
         };
-        // A finite cap must be a multiple of every step.
-        let fit = |step: f64| if cap.is_finite() { cap / (cap / step).ceil() } else { step };
+        // A finite cap must be a multiple of every step. The loss of a pure mechanism should be: then
+        // its atoms lie on the grid, and on its even points, and cost no pessimism.
+        let fit = |step: f64| match problem.atom() {
+            _ if cap.is_finite() => cap / (cap / step).ceil(),
+            Some(atom) if atom > step => atom / (2.0 * (0.5 * atom / step).ceil()),
+            _ => step,
+        };
         let mut step = problem.options.fixed_step.unwrap_or_else(|| fit(problem.span(&range) / 1500.0));
         let grid = problem.build(step, &range);
         let mut scout = Self { problem, range, grid, saddle: Saddle::default(), pessimism: 0.0 };
@@ -204,12 +221,13 @@ impl<'a> Scout<'a> {
             return scout;
         }
         for _ in 0..24 {
-            let width = scout.grid.window(scout.saddle, scout.saddle.log_delta.clamp(floor, 0.0), step).width();
+            let width =
+                scout.grid.window(scout.saddle, scout.saddle.log_delta.clamp(floor, 0.0), step).width();
             let finest = width.max(problem.span(&range)) / LARGEST_TRANSFORM as f64;
             let wanted = (step * (SCOUT_TOLERANCE / scout.pessimism).sqrt())
                 .min(scout.grid.step_deviation(scout.saddle.theta) / 16.0)
                 .max(finest);
-            if !(wanted < step * 0.999) {
+            if wanted >= step * 0.999 || wanted.is_nan() {
                 break;
             }
             step = fit((0.9 * wanted).max(step / 32.0));
@@ -264,7 +282,10 @@ impl<'a> Scout<'a> {
         let patient = self.step_for(options.tolerance.max(PATIENT_TOLERANCE)) * refine;
         loop {
             let window = self.grid.window(saddle, log_delta, wanted * scale);
-            let stages = if window.width() > wanted * scale * STAGED_TRANSFORM { self.grid.stages(&window) } else { vec![] };
+            // Losses that lie on the grid, as those of pure mechanisms do, must stay on it.
+            let on_grid = self.pessimism < 1e-3 * options.tolerance;
+            let long = window.width() > wanted * scale * STAGED_TRANSFORM;
+            let stages = if long && !on_grid { self.grid.stages(&window) } else { Vec::new() };
             let width = match stages.iter().map(|stage| stage.width()).reduce(f64::max) {
                 Some(width) => width,
                 None => window.width(),

@@ -14,8 +14,9 @@
 //! Hence δ(ε) ≤ Σ_i g_i δ_body(ε − ℓ_i − k·shift), a sum of positive terms, on a grid for the jumps
 //! that may be coarse: its pessimism counts once a jump, not once a step.
 
-use super::compose::{Composed, Composition};
+use super::compose::Composition;
 use super::grid::{self, Direction};
+use super::law::Composed;
 use super::scout::{Problem, Scout, Target};
 use crate::accountant::LARGEST_EPSILON;
 use crate::math::search;
@@ -87,7 +88,10 @@ impl<'a> Sparse<'a> {
             chernoff,
             mass: scout.grid.mass().min(1.0),
             extra: rates.infinite + beyond(&rates.jumps, step),
-            jumps: power_series(&rates.jumps, if problem.parts.len() == 1 { problem.steps() } else { f64::INFINITY }),
+            jumps: power_series(
+                &rates.jumps,
+                if problem.parts.len() == 1 { problem.steps() } else { f64::INFINITY },
+            ),
             step,
             cap,
             shift,

@@ -1,0 +1,31 @@
+//! The commands, one file each. A new command is a new file and two lines here.
+
+mod account;
+mod calibrate;
+mod demo;
+mod verify;
+
+use crate::failure::Failure;
+use crate::output::Output;
+use clap::Subcommand;
+
+/// What to do.
+#[derive(Subcommand)]
+pub enum Command {
+    Account(account::Account),
+    Calibrate(calibrate::Calibrate),
+    Verify(verify::Verify),
+    Demo(demo::Demo),
+}
+
+impl Command {
+    /// Does it.
+    pub fn run(self, output: &Output) -> Result<(), Failure> {
+        match self {
+            Self::Account(command) => command.run(output),
+            Self::Calibrate(command) => command.run(output),
+            Self::Verify(command) => command.run(output),
+            Self::Demo(command) => command.run(output),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! `semidp verify`: whether what a certificate claims follows from its events.
+
+use crate::failure::Failure;
+use crate::number;
+use crate::output::Output;
+use crate::program::sampled;
+use crate::report::bound;
+use crate::{file, table};
+use clap::Args;
+use semidp_accounting::{Certificate, Epsilon, Error, RandomSource, Trust, Verdict};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+const EXAMPLE: &str = "\
+EXAMPLE
+  semidp calibrate --epsilon 2 --delta 1e-5 --steps 10 --json | semidp verify -";
+
+/// Recompute a certificate's guarantee from its events with both accountants.
+#[derive(Args)]
+#[command(after_help = EXAMPLE)]
+pub struct Verify {
+    /// The certificate, or any JSON answer that holds one; - for stdin
+    #[arg(value_name = "CERTIFICATE")]
+    certificate: PathBuf,
+}
+
+impl Verify {
+    /// Answers; a certificate that does not hold is a failure.
+    pub fn run(self, output: &Output) -> Result<(), Failure> {
+        let text = file::read("CERTIFICATE", &self.certificate)?;
+        let (certificate, claims) =
+            parse(&text).map_err(|error| Failure::from(error).about("CERTIFICATE"))?;
+        let finding = Finding::of(&certificate, &claims)?;
+        output.answer(&finding.json(&certificate), || finding.table(&certificate))?;
+        if certificate.random_source == RandomSource::Seeded {
+            output.warn("the noise came from a seed: not private against anyone who knows it");
+        }
+        if finding.objections.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::other(format!("the certificate does not hold: {}", finding.objections.join("; "))))
+    }
+}
+
+/// A certificate alone, or an answer with a certificate in it. The answer is returned too, as it
+/// makes claims of its own.
+fn parse(text: &str) -> Result<(Certificate, Value), Error> {
+    let value: Value = serde_json::from_str(text)
+        .map_err(|error| Error::MalformedCertificate { reason: format!("not JSON: {error}") })?;
+    match value.get("certificate") {
+        Some(inner) => Ok((Certificate::from_value(inner.clone())?, value)),
+        None => Ok((Certificate::from_value(value)?, Value::Null)),
+    }
+}
+
+/// What checking found.
+struct Finding {
+    /// None if the events give no guarantee at all.
+    verdict: Option<Verdict>,
+    objections: Vec<String>,
+}
+
+impl Finding {
+    fn of(certificate: &Certificate, claims: &Value) -> Result<Self, Failure> {
+        let (verdict, mut objections) = match certificate.verify() {
+            Ok(verdict) => {
+                let objections = verdict.objections.clone();
+                (Some(verdict), objections)
+            }
+            // The accountants contradict each other: says nothing about the certificate.
+            Err(error @ Error::Disagreement { .. }) => return Err(error.into()),
+            Err(error) => (None, vec![format!("the events do not support the claim: {error}")]),
+        };
+        if let (Trust::Local, Some(event)) = (certificate.guarantee.trust, sampled(&certificate.events)) {
+            objections.push(format!("trust: claims local, but `{}` needs a curator", event.name()));
+        }
+        objections.extend(overstatements(certificate, claims));
+        Ok(Self { verdict, objections })
+    }
+
+    fn json(&self, certificate: &Certificate) -> Value {
+        let guarantee = &certificate.guarantee;
+        let verdict = self.verdict.as_ref();
+        let figure = |epsilon: Option<Epsilon>| json!(epsilon.map(Epsilon::get));
+        json!({
+            "valid": self.objections.is_empty(),
+            "epsilon": figure(verdict.map(|verdict| verdict.epsilon)),
+            "claimed_epsilon": guarantee.epsilon.get(),
+            "delta": guarantee.delta.get(),
+            "claimed_rho": guarantee.rho,
+            "adjacency": guarantee.adjacency.name(),
+            "trust": guarantee.trust,
+            "protects": "private rows only",
+            "mechanism": certificate.mechanism,
+            "accountants": {
+                "pld": figure(verdict.and_then(|verdict| verdict.accountants.pld)),
+                "rdp": figure(verdict.and_then(|verdict| verdict.accountants.rdp)),
+            },
+            "arithmetic": certificate.arithmetic,
+            "random_source": certificate.random_source,
+            "objections": self.objections,
+        })
+    }
+
+    fn table(&self, certificate: &Certificate) -> String {
+        let guarantee = &certificate.guarantee;
+        let adjacency = guarantee.adjacency;
+        let valid = if self.objections.is_empty() { "yes" } else { "NO" };
+        let mut rows = vec![("valid".to_string(), valid.to_string())];
+        let mut row = |name: String, value: String| rows.push((name, value));
+        row(
+            format!("claimed epsilon ({adjacency})"),
+            format!("{} at delta {}", bound(guarantee.epsilon.get()), number::exact(guarantee.delta.get())),
+        );
+        if let Some(verdict) = &self.verdict {
+            row(format!("recomputed epsilon ({adjacency})"), bound(verdict.epsilon.get()));
+            let both = [("PLD", verdict.accountants.pld), ("RDP", verdict.accountants.rdp)];
+            let both: Vec<String> = both
+                .iter()
+                .filter_map(|(name, epsilon)| epsilon.map(|e| format!("{name} {}", bound(e.get()))))
+                .collect();
+            if !both.is_empty() {
+                row(format!("epsilon ({adjacency}) by accountant"), both.join(", "));
+            }
+        }
+        row("protects".into(), "the private rows only, whatever the public rows are".into());
+        row("mechanism".into(), certificate.mechanism.clone());
+        for objection in &self.objections {
+            row("objection".into(), objection.clone());
+        }
+        table::facts(rows)
+    }
+}
+
+/// Claims of the surrounding answer that go beyond its certificate.
+fn overstatements(certificate: &Certificate, claims: &Value) -> Vec<String> {
+    let guarantee = &certificate.guarantee;
+    let mut objections = Vec::new();
+    let rho = guarantee.rho.map(|rho| rho.get());
+    for (name, certified) in
+        [("epsilon", Some(guarantee.epsilon.get())), ("delta", Some(guarantee.delta.get())), ("rho", rho)]
+    {
+        if let (Some(stated), Some(certified)) = (claims.get(name).and_then(Value::as_f64), certified)
+            && stated < certified
+        {
+            objections.push(format!("{name}: the answer states {stated}, its certificate {certified}"));
+        }
+    }
+    if let Some(stated) = claims.get("adjacency").and_then(Value::as_str)
+        && stated != guarantee.adjacency.name()
+    {
+        let certified = guarantee.adjacency;
+        objections.push(format!("adjacency: the answer states {stated}, its certificate {certified}"));
+    }
+    for (name, certified) in parameters(certificate) {
+        if let Some(stated) = claims.get(name).and_then(Value::as_f64)
+            && stated != certified
+        {
+            objections.push(format!("{name}: the answer states {stated}, its certificate {certified}"));
+        }
+    }
+    objections
+}
+
+/// What the certificate says of the parameters that an answer repeats, because whoever reads the
+/// answer will run with them.
+fn parameters(certificate: &Certificate) -> Vec<(&'static str, f64)> {
+    let mut parameters = vec![("steps", certificate.releases as f64)];
+    if let [only] = &certificate.events[..]
+        && let Ok(event) = serde_json::to_value(&only.event)
+    {
+        let named = |name| Some((name, event.get(name)?.as_f64()?));
+        parameters.extend(["noise_multiplier", "sample_rate"].into_iter().filter_map(named));
+    }
+    parameters
+}

@@ -1,0 +1,141 @@
+//! Failures as a person and a program see them: one `error:` line, a `hint:` line, an exit code.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use semidp_accounting::Error;
+use std::error::Error as _;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Something went wrong that is not the user's doing, or a certificate does not hold.
+pub const OTHER: u8 = 1;
+/// Bad usage or bad input.
+pub const BAD_INPUT: u8 = 2;
+/// The privacy budget does not cover what was asked. No command spends a budget yet.
+#[allow(dead_code, reason = "part of the contract; the commands that spend a budget will use it")]
+pub const BUDGET_REFUSED: u8 = 3;
+
+/// Why the command ends without an answer.
+#[derive(Debug)]
+pub struct Failure {
+    code: u8,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// The user asked for something that cannot be, and can change it.
+    pub fn input(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { code: BAD_INPUT, message: message.into(), hint: Some(hint.into()) }
+    }
+
+    /// Anything else.
+    pub fn other(message: impl Into<String>) -> Self {
+        Self { code: OTHER, message: message.into(), hint: None }
+    }
+
+    /// Names the option or file that the failure is about.
+    pub fn about(mut self, subject: &str) -> Self {
+        self.message = format!("{subject}: {}", self.message);
+        self
+    }
+
+    /// What clap refuses, in the form of every other failure.
+    pub fn from_usage(error: &clap::Error) -> Self {
+        let option = match error.get(ContextKind::InvalidArg) {
+            Some(ContextValue::String(name)) => name.split(' ').next().unwrap_or_default(),
+            _ => "",
+        };
+        // Our own parsers of numbers already say what the number must be.
+        if let (ErrorKind::ValueValidation, Some(source)) = (error.kind(), error.source()) {
+            return Self::input(source.to_string(), hint_for(option.trim_start_matches('-')));
+        }
+        if let ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =
+            error.kind()
+        {
+            return Self::input(
+                "a command must be given: account, calibrate, verify or demo",
+                "`semidp --help` lists the commands; `semidp demo` shows what it is about",
+            );
+        }
+        let rendered = error.render().to_string();
+        let lines = rendered.lines().map(str::trim);
+        let lines = lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+        let (tips, message): (Vec<&str>, Vec<&str>) =
+            lines.filter(|line| !line.is_empty()).partition(|line| line.starts_with("tip:"));
+        let message = message.join(" ");
+        let hint = match tips.first() {
+            Some(tip) => tip.trim_start_matches("tip:").trim().to_string(),
+            None => hint_for(option.trim_start_matches('-')),
+        };
+        Self::input(message.trim_start_matches("error:").trim(), hint)
+    }
+
+    /// Tells the user, and turns into the exit code.
+    pub fn report(&self) -> ExitCode {
+        // Nothing is left to be done if stderr is gone too.
+        let mut stderr = std::io::stderr().lock();
+        let _ = writeln!(stderr, "error: {}", self.message.replace(['\n', '\r'], " "));
+        if let Some(hint) = &self.hint {
+            let _ = writeln!(stderr, "hint: {}", hint.replace(['\n', '\r'], " "));
+        }
+        ExitCode::from(self.code)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        match error {
+            Error::InvalidParameter { name, .. } => Self::input(message, hint_for(name)),
+            Error::UnknownEvent { accountant: "pure", .. } => {
+                Self::input(message, "pure epsilon (delta 0) needs Laplace or K-norm noise; give --delta")
+            }
+            Error::UnknownEvent { .. } => {
+                Self::input(message, "no accountant covers all of these events together")
+            }
+            Error::NoGuarantee { .. } => {
+                Self::input(message, "use --adjacency replace-one, or --sampling poisson")
+            }
+            Error::OutOfRange { .. } => Self::input(
+                message,
+                "nothing useful is promised there: raise --noise-multiplier, take fewer --steps, \
+                 or raise a very small --delta",
+            ),
+            Error::Unreachable { .. } => Self::input(
+                message,
+                "raise --epsilon or --delta, take fewer --steps, or raise --noise-multiplier where you fix it",
+            ),
+            Error::MalformedEvent { .. } => Self::input(
+                message,
+                "a file of events is a JSON list such as \
+                 [{\"event\":\"poisson-gaussian\",\"noise_multiplier\":1,\"sample_rate\":0.01,\"count\":100}]",
+            ),
+            Error::MalformedCertificate { .. } => Self::input(
+                message,
+                "give the file that --certificate wrote, or the --json output of account or calibrate",
+            ),
+            _ => Self::other(message),
+        }
+    }
+}
+
+/// What a parameter usually looks like, by its name without dashes.
+fn hint_for(name: &str) -> String {
+    match name {
+        "epsilon" => "epsilon is usually between 0.1 and 10, as in --epsilon 2",
+        "delta" => "delta is usually below one over the number of private rows, as in --delta 1e-5",
+        "rho" => "rho is usually between 0.01 and 1, as in --rho 0.5",
+        "sample-rate" => {
+            "the sample rate is the expected batch over the number of private rows, as in --sample-rate 0.01"
+        }
+        "noise-multiplier" => {
+            "it is the noise std on the sum of clipped contributions over the clip norm, \
+             as in --noise-multiplier 1.1"
+        }
+        "steps" => "steps counts the noisy releases, as in --steps 1000",
+        "dimension" => "the number of coordinates that get noise, as in --dimension 10",
+        "grid-scale" => "0.5 halves the step of the grid, as in --grid-scale 0.5",
+        _ => "every command explains itself: `semidp --help`, `semidp account --help`",
+    }
+    .into()
+}

@@ -1,0 +1,122 @@
+//! Options that several commands share.
+
+use crate::number;
+use clap::{Args, ValueEnum};
+use semidp_accounting::{Adjacency, SampleRate, Trust};
+
+/// Which promise is meant.
+#[derive(Args, Clone, Copy)]
+pub struct PromiseOptions {
+    /// Which data sets must look alike: one private row exchanged, or one added or removed
+    #[arg(long, value_enum, default_value_t = AdjacencyName::ReplaceOne)]
+    adjacency: AdjacencyName,
+
+    /// Who sees the private rows: a curator (central), or nobody but their owner (local)
+    #[arg(long, value_enum, default_value_t = TrustName::Central)]
+    trust: TrustName,
+}
+
+impl PromiseOptions {
+    /// The neighbouring relation.
+    pub fn adjacency(self) -> Adjacency {
+        match self.adjacency {
+            AdjacencyName::ReplaceOne => Adjacency::ReplaceOne,
+            AdjacencyName::AddRemove => Adjacency::AddRemove,
+        }
+    }
+
+    /// Who is trusted.
+    pub fn trust(self) -> Trust {
+        match self.trust {
+            TrustName::Central => Trust::Central,
+            TrustName::Local => Trust::Local,
+        }
+    }
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum AdjacencyName {
+    ReplaceOne,
+    AddRemove,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum TrustName {
+    Central,
+    Local,
+}
+
+/// How the noise is added, and to whom.
+#[derive(Args, Clone, Copy)]
+pub struct MechanismOptions {
+    /// Chance that a private row takes part in a step; expected batch over number of private rows
+    #[arg(long, value_name = "Q", value_parser = number::parse::<SampleRate>, allow_hyphen_values = true)]
+    pub sample_rate: Option<SampleRate>,
+
+    /// How each step picks its rows [default: poisson with a --sample-rate below 1, otherwise none]
+    #[arg(long, value_enum)]
+    pub sampling: Option<Sampling>,
+
+    /// The law of the noise [default: gaussian]; laplace and k-norm give pure epsilon
+    #[arg(long, value_enum)]
+    pub mechanism: Option<Mechanism>,
+
+    /// Number of coordinates that get laplace or k-norm noise [default: 1]
+    #[arg(long, value_name = "D", value_parser = number::parse_dimension, allow_hyphen_values = true)]
+    pub dimension: Option<u64>,
+}
+
+/// How a step picks its rows.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Sampling {
+    /// Each row joins independently with probability --sample-rate
+    Poisson,
+    /// A random subset of fixed size; replace-one only
+    FixedSize,
+    /// Disjoint blocks, one for each step: no row is used twice
+    OnePass,
+    /// Every row takes part in every step
+    None,
+}
+
+impl Sampling {
+    /// The name on the command line and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Poisson => "poisson",
+            Self::FixedSize => "fixed-size",
+            Self::OnePass => "one-pass",
+            Self::None => "none",
+        }
+    }
+}
+
+/// The law of the noise.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Mechanism {
+    /// Normal noise on contributions clipped in l2 norm; (epsilon, delta)
+    Gaussian,
+    /// Laplace noise on contributions clipped in l1 norm; pure epsilon
+    Laplace,
+    /// Noise of density exp(-norm/scale) on contributions clipped in l2 norm; pure epsilon
+    KNorm,
+}
+
+impl Mechanism {
+    /// The name on the command line and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gaussian => "gaussian",
+            Self::Laplace => "laplace",
+            Self::KNorm => "k-norm",
+        }
+    }
+
+    /// What the noise multiplier measures.
+    pub fn noise_word(self) -> &'static str {
+        match self {
+            Self::Gaussian => "noise std",
+            Self::Laplace | Self::KNorm => "noise scale",
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Where things are printed: the answer on stdout, everything else on stderr.
+
+use crate::failure::Failure;
+use serde_json::Value;
+use std::io::{ErrorKind, Write};
+
+/// How to print.
+pub struct Output {
+    /// One JSON object in place of tables.
+    pub json: bool,
+    /// Nothing on stderr but errors.
+    pub quiet: bool,
+}
+
+impl Output {
+    /// Prints the answer in the form that was asked for.
+    pub fn answer(&self, json: &Value, human: impl FnOnce() -> String) -> Result<(), Failure> {
+        let text = if self.json {
+            serde_json::to_string_pretty(json)
+                .map_err(|error| Failure::other(format!("cannot write the answer as JSON: {error}")))?
+        } else {
+            human()
+        };
+        let mut stdout = std::io::stdout().lock();
+        match writeln!(stdout, "{}", text.trim_end()).and_then(|()| stdout.flush()) {
+            // The reader has seen enough (`semidp ... | head`).
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            Err(error) => Err(Failure::other(format!("cannot write to standard output: {error}"))),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Something a reader of the table should know; a program finds it in the JSON.
+    pub fn note(&self, text: &str) {
+        if !self.json {
+            self.whisper("note", text);
+        }
+    }
+
+    /// Something that anyone should know.
+    pub fn warn(&self, text: &str) {
+        self.whisper("warning", text);
+    }
+
+    fn whisper(&self, kind: &str, text: &str) {
+        if !self.quiet {
+            let _ = writeln!(std::io::stderr().lock(), "{kind}: {text}");
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! `cargo xtask bench`: our own benches, or a race against the peers.
+
+use crate::peers;
+use crate::process::{self, Failure};
+
+/// Runs the command.
+pub fn run(options: &[&str]) -> Result<(), Failure> {
+    match options {
+        [] => process::run(&mut process::cargo(["bench", "--workspace"])),
+        ["peers", options @ ..] => peers::run(options),
+        _ => Err(Failure::usage(format!("`bench` does not understand `{}`", options.join(" ")))),
+    }
+}

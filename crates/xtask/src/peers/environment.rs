@@ -1,0 +1,61 @@
+//! A Python environment of the peers' own: they are never among the project's dependencies.
+
+use crate::process::{self, Failure};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// Names another folder for the environment.
+const FOLDER_VARIABLE: &str = "SEMIDP_PEERS_VENV";
+const SCRIPT: &str = include_str!("../../peers/accounting.py");
+
+/// A virtual environment that holds the peers.
+pub struct Environment {
+    folder: PathBuf,
+}
+
+impl Environment {
+    /// Makes the environment if it is missing, and installs what it lacks. A peer that cannot be
+    /// installed is no failure: its rows will say so.
+    pub fn prepare(opacus: bool) -> Result<Self, Failure> {
+        let folder = std::env::var_os(FOLDER_VARIABLE)
+            .map_or_else(|| process::target_folder().join("peers-venv"), PathBuf::from);
+        let environment = Self { folder: std::path::absolute(&folder).unwrap_or(folder) };
+        if !environment.python().exists() {
+            eprintln!("making a Python environment in {}", environment.folder.display());
+            process::run(Command::new("python3").args(["-m", "venv"]).arg(&environment.folder))
+                .map_err(|failure| failure.hint("Python 3 with its venv module is needed"))?;
+        }
+        environment.install(&["dp-accounting==0.6.0"]);
+        if opacus {
+            environment.install(&["torch", "opacus"]);
+        }
+        std::fs::write(environment.script(), SCRIPT)
+            .map_err(|error| Failure::new(format!("cannot write the peers' script: {error}")))?;
+        Ok(environment)
+    }
+
+    /// One peer's process, not yet started: requests to stdin, answers from stdout.
+    pub fn peer(&self, name: &str) -> Command {
+        let mut command = Command::new(self.python());
+        command.arg(self.script()).arg(name).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+    }
+
+    fn install(&self, packages: &[&str]) {
+        eprintln!("installing {} unless present (this may take minutes)", packages.join(", "));
+        let mut command = Command::new(self.python());
+        // Our stdout is for the table.
+        command.args(["-m", "pip", "install", "--quiet"]).args(packages).stdout(Stdio::null());
+        if let Err(failure) = process::run(&mut command) {
+            eprintln!("warning: {}", failure.message);
+        }
+    }
+
+    fn python(&self) -> PathBuf {
+        self.folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" })
+    }
+
+    fn script(&self) -> PathBuf {
+        self.folder.join("semidp-peers-accounting.py")
+    }
+}
