@@ -269,7 +269,8 @@ impl Neumaier {
 
 /// The next size at or above `points` of the form 2^k or 3·2^k, which transform fast.
 fn transform_size(points: f64) -> usize {
-    let points = points.clamp(16.0, 2.0 * LARGEST_TRANSFORM as f64) as usize;
+    // `max` first: it turns NaN into a number, and a window without ends then promises nothing.
+    let points = points.max(16.0).min(2.0 * LARGEST_TRANSFORM as f64) as usize;
     let power = points.next_power_of_two();
     if power / 4 * 3 >= points { power / 4 * 3 } else { power }
 }

@@ -18,7 +18,7 @@ use super::{Accountant, LARGEST_EPSILON, epsilon_in_range};
 use crate::math::search;
 use crate::{Adjacency, Delta, Epsilon, Event, Mu, Result, Steps, convert};
 use grid::Direction;
-use pair::Pair;
+use pair::{LARGEST_MU, Pair};
 use scout::Problem;
 
 /// Below this δ the accountant only promises an upper bound, not a tight one.
@@ -108,10 +108,10 @@ impl Accountant for PldAccountant {
         let count = count.get();
         if let Pair::Gaussian { mu } = pair {
             // Gaussian losses compose exactly: one pair of length √Σμ² stands for all of them.
-            let mu = mu * (count as f64).sqrt();
+            let mu = (mu * (count as f64).sqrt()).min(LARGEST_MU);
             let known = self.parts.iter_mut().find(|(known, _)| matches!(known, Pair::Gaussian { .. }));
             match known {
-                Some((Pair::Gaussian { mu: total }, _)) => *total = total.hypot(mu),
+                Some((Pair::Gaussian { mu: total }, _)) => *total = total.hypot(mu).min(LARGEST_MU),
                 _ => self.parts.push((Pair::Gaussian { mu }, 1)),
             }
             return Ok(());

@@ -29,14 +29,15 @@ impl Pair {
     pub(crate) fn of(event: &Event, adjacency: Adjacency) -> Result<Self> {
         event.check(adjacency)?;
         if let Some(mu) = event.gaussian_mu(adjacency) {
-            return Ok(Self::Gaussian { mu });
+            return Ok(Self::Gaussian { mu: mu.min(LARGEST_MU) });
         }
         Ok(match event {
             Event::PoissonGaussian { noise_multiplier, sample_rate }
             | Event::FixedSizeGaussian { noise_multiplier, sample_rate } => {
                 // A larger sampling rate only costs more, and no sampling most of all: far outside
                 // the supported range these bounds keep the arithmetic sound.
-                let (q, mu) = (sample_rate.get().max(SMALLEST_RATE), 1.0 / noise_multiplier.get());
+                let q = sample_rate.get().max(SMALLEST_RATE);
+                let mu = (1.0 / noise_multiplier.get()).min(LARGEST_MU);
                 let sensitivity = adjacency.sensitivity_factor();
                 match (event, adjacency) {
                     _ if mu < SMALLEST_MU => Self::Gaussian { mu: sensitivity * mu },
@@ -190,6 +191,9 @@ impl Pair {
 /// Sampled noise is accounted with at least this rate, and unsampled below this shift.
 const SMALLEST_RATE: f64 = 1e-12;
 const SMALLEST_MU: f64 = 1e-7;
+
+/// A larger shift is the same thing: whoever takes part is seen, up to e^{−10⁵}.
+pub(crate) const LARGEST_MU: f64 = 1e3;
 
 /// Losses above this are counted as infinite.
 pub(crate) const LARGEST_LOSS: f64 = 600.0;

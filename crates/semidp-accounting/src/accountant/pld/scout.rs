@@ -86,6 +86,9 @@ impl<'a> Problem<'a> {
             return bound;
         }
         let mut scout = Scout::new(*self, Target::Epsilon(epsilon), f64::INFINITY);
+        if scout.grid.infinite() > 0.5 {
+            return 1.0;
+        }
         let floor = SMALLEST_DELTA.ln();
         let mut log_delta = scout.saddle.log_delta.clamp(floor, 0.0);
         // With rare large losses δ is at least what one of them alone contributes.
@@ -147,7 +150,7 @@ impl<'a> Problem<'a> {
         let log_delta = delta.ln();
         let scout = Scout::new(*self, Target::LogDelta(log_delta), f64::INFINITY);
         let mut saddle = scout.saddle;
-        if saddle.epsilon > 2.0 * LARGEST_EPSILON {
+        if saddle.epsilon > 2.0 * LARGEST_EPSILON || scout.grid.infinite() >= delta {
             return Err(too_large);
         }
         if scout.is_long(log_delta)
