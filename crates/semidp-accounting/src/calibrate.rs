@@ -242,7 +242,9 @@ impl Bracket {
     /// The next point: a secant step kept inside the bracket, or its middle.
     fn propose(&self, bisect: bool) -> f64 {
         let (x, value) = self.last;
-        let step = if value.is_finite() { (-value / self.slope).clamp(-3.0, 3.0) } else { 1.5 };
+        // ε = 0 (less noise would do) and ε out of range (more is needed) have no finite logarithm.
+        let step =
+            if value.is_finite() { (-value / self.slope).clamp(-3.0, 3.0) } else { 1.5 * value.signum() };
         match (self.unsafe_, self.safe) {
             (Some(a), Some(b)) if bisect || !(x + step > a && x + step < b) => 0.5 * (a + b),
             _ => x + step,

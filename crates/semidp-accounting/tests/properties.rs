@@ -289,6 +289,18 @@ fn steps_are_calibrated_to_the_last_one() {
     assert!(matches!(none, Err(Error::Unreachable { quantity: "number of steps", .. })), "{none:?}");
 }
 
+/// With δ above the chance of being sampled at all, hardly any noise is needed.
+#[test]
+fn calibration_returns_little_noise_where_little_is_needed() {
+    let (epsilon, delta) = (Epsilon::new(1.0).unwrap(), Delta::new(0.01).unwrap());
+    let found = calibrate_noise(epsilon, delta, Adjacency::AddRemove, |noise_multiplier| {
+        let event = Event::PoissonGaussian { noise_multiplier, sample_rate: rate(1e-3) };
+        vec![CountedEvent::new(event, Steps::ONE)]
+    })
+    .unwrap();
+    assert!(found.value.get() < 0.06, "{}", found.value);
+}
+
 #[test]
 fn pure_noise_is_calibrated_in_closed_form() {
     for adjacency in [Adjacency::ReplaceOne, Adjacency::AddRemove] {

@@ -27,6 +27,9 @@ const SCOUT_TOLERANCE: f64 = 0.02;
 const LONG_TRANSFORM: f64 = (1 << 20) as f64;
 const PATIENT_TOLERANCE: f64 = 4e-3;
 
+/// With fewer steps than this, rare losses are composed both ways and the smaller bound counts.
+const MANY_STEPS: f64 = 100.0;
+
 /// A transform longer than this is done in two stages.
 const STAGED_TRANSFORM: f64 = (1 << 15) as f64;
 
@@ -104,19 +107,21 @@ impl<'a> Problem<'a> {
             return delta;
         }
         let mut refine = 1.0;
-        let mut last = f64::INFINITY;
+        let (mut last, mut apart) = (f64::INFINITY, f64::INFINITY);
         loop {
             let delta = scout.compose(scout.saddle, log_delta, refine).delta(epsilon);
             let found = delta.ln().max(floor);
             let surprise = found - scout.saddle.log_delta.max(floor);
             if surprise.abs() < 0.3 || refine < 1e-9 || delta >= last * (1.0 - self.options.tolerance) {
-                return delta.min(last);
+                return delta.min(last).min(apart);
             }
             // Rare large losses make the saddle-point estimate of δ too large, and with it the shares
             // of δ that were given away, and its tilt unfit to judge the grid: then compose them
-            // apart or, if there are too many, repeat for the δ that was found on finer grids.
+            // apart and, if there are too many or the steps too few for that to be tight, repeat for
+            // the δ that was found on finer grids.
             if last.is_infinite() {
-                if let Some(apart) = sparse() {
+                apart = sparse().unwrap_or(f64::INFINITY);
+                if apart.is_finite() && self.steps() >= MANY_STEPS {
                     return apart.min(delta);
                 }
                 scout.cut_for(found);
@@ -161,7 +166,7 @@ impl<'a> Problem<'a> {
         if saddle.epsilon < 0.0 {
             saddle = scout.grid.saddle_for_epsilon(0.0, saddle.theta);
         }
-        let mut best = f64::INFINITY;
+        let (mut best, mut apart) = (f64::INFINITY, f64::INFINITY);
         let mut refine = 1.0;
         for _ in 0..16 {
             let composed = scout.compose(saddle, log_delta, refine);
@@ -176,10 +181,12 @@ impl<'a> Problem<'a> {
                 best = best.min(epsilon);
                 break;
             }
-            if best.is_infinite()
-                && let Some(apart) = Sparse::new(*self, log_delta).and_then(|s| s.epsilon(delta))
-            {
-                return Ok(apart.min(epsilon));
+            if best.is_infinite() {
+                let split = Sparse::new(*self, log_delta).and_then(|s| s.epsilon(delta));
+                apart = split.unwrap_or(f64::INFINITY);
+                if apart.is_finite() && self.steps() >= MANY_STEPS {
+                    return Ok(apart.min(epsilon));
+                }
             }
             if best.is_finite() && composed.delta(best) >= delta * (1.0 - self.options.tolerance) {
                 best = best.min(epsilon);
@@ -188,6 +195,7 @@ impl<'a> Problem<'a> {
             (best, refine) = (best.min(epsilon), 0.25 * refine);
             saddle = scout.grid.saddle_for_epsilon(best, saddle.theta);
         }
+        let best = best.min(apart);
         if best.is_finite() { Ok(best) } else { Err(too_large) }
     }
 }
