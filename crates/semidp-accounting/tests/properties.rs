@@ -289,6 +289,44 @@ fn steps_are_calibrated_to_the_last_one() {
     assert!(matches!(none, Err(Error::Unreachable { quantity: "number of steps", .. })), "{none:?}");
 }
 
+/// Pure and Gaussian events together: the pure loss may fall on a grid point or beside it.
+#[test]
+fn pure_events_compose_with_gaussian_ones() {
+    for adjacency in [Adjacency::ReplaceOne, Adjacency::AddRemove] {
+        for i in 0..40 {
+            let z = 4.0 + 0.173 * f64::from(i);
+            let pure = Event::Pure { epsilon: Epsilon::new(0.1 + 0.003 * f64::from(i)).unwrap() };
+            let laplace = Event::Laplace { noise_multiplier: noise(z), dimension: 1 };
+            let gaussian = Event::Gaussian { noise_multiplier: noise(z) };
+            for events in [[(gaussian.clone(), 2), (pure, 1)], [(laplace, 1), (gaussian, 1)]] {
+                let counted: Vec<CountedEvent> = events
+                    .iter()
+                    .map(|(event, count)| CountedEvent::new(event.clone(), Steps::new(*count).unwrap()))
+                    .collect();
+                let both =
+                    semidp_accounting::epsilon(&counted, adjacency, Delta::new(1e-6).unwrap()).unwrap();
+                // The Gaussian alone costs less, and with the whole pure ε on top it costs more.
+                let mu = (events.iter().filter(|(e, _)| matches!(e, Event::Gaussian { .. })))
+                    .map(|(_, count)| (*count as f64).sqrt() * adjacency.sensitivity_factor() / z)
+                    .sum::<f64>();
+                let alone = gaussian_epsilon(Mu::new(mu).unwrap(), Delta::new(1e-6).unwrap()).unwrap().get();
+                let mut rest = PureAccountant::new(adjacency);
+                let total: f64 = counted
+                    .iter()
+                    .filter_map(|one| {
+                        rest.compose(&one.event, one.count).ok()?;
+                        Some(())
+                    })
+                    .count() as f64;
+                assert!(total == 1.0);
+                let most = alone + rest.epsilon(Delta::new(0.0).unwrap()).unwrap().get();
+                let got = both.value.get();
+                assert!(got >= alone && got <= most * (1.0 + 1e-4), "{adjacency} {z}: {alone} {got} {most}");
+            }
+        }
+    }
+}
+
 /// With δ above the chance of being sampled at all, hardly any noise is needed.
 #[test]
 fn calibration_returns_little_noise_where_little_is_needed() {

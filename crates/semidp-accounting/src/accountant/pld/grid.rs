@@ -106,7 +106,10 @@ pub(crate) fn connect(
 fn symmetric(pair: Pair, step: f64, range: &Range) -> LossMass {
     let reach = pair.largest_loss(range.log_tail);
     let capped = range.cap < reach;
-    let top = if capped { (range.cap / step).round() } else { (reach / step).ceil() }.max(1.0) as usize;
+    // One more than fits: an atom at the largest loss must lie below the last grid point, however
+    // its quotient by the step was rounded, or it would count as infinite.
+    let top =
+        if capped { (range.cap / step).round() } else { (reach / step).floor() + 1.0 }.max(1.0) as usize;
     let bottom = top.min((range.deepest / step).ceil().max(1.0) as usize);
     let loss = |k: usize| k as f64 * step;
     let (upper, above) = connect(top, step, |k| pair.survival(loss(k)), loss);
