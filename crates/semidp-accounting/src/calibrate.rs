@@ -55,6 +55,11 @@ pub fn calibrate_noise(
         delta: delta.get(),
         reason: "even the largest noise tried, 1e9, gives a larger epsilon",
     };
+    // Events that the noise does not touch may cost too much by themselves: then say so at once.
+    let (least, most) = (events(at(search.range.0)?), events(at(search.range.1)?));
+    if least.iter().any(|one| most.contains(one)) && (search.coarse)(search.range.1)? > target {
+        return Err(unreachable());
+    }
     let value = at(search.run()?.ok_or_else(unreachable)?)?;
     Ok(Calibrated { value, epsilon: crate::epsilon(&events(value), adjacency, delta)? })
 }

@@ -340,6 +340,18 @@ fn calibration_returns_little_noise_where_little_is_needed() {
 }
 
 #[test]
+fn calibration_says_at_once_that_another_event_costs_too_much() {
+    let (epsilon, delta) = (Epsilon::new(0.01).unwrap(), Delta::new(1e-8).unwrap());
+    let pure = Event::Pure { epsilon: Epsilon::new(0.25).unwrap() };
+    let found = calibrate_noise(epsilon, delta, Adjacency::ReplaceOne, |noise_multiplier| {
+        [Event::Gaussian { noise_multiplier }, pure.clone()]
+            .map(|e| CountedEvent::new(e, Steps::ONE))
+            .to_vec()
+    });
+    assert!(matches!(found, Err(Error::Unreachable { .. })), "{found:?}");
+}
+
+#[test]
 fn pure_noise_is_calibrated_in_closed_form() {
     for adjacency in [Adjacency::ReplaceOne, Adjacency::AddRemove] {
         let found = calibrate_noise(
