@@ -327,6 +327,20 @@ fn pure_events_compose_with_gaussian_ones() {
     }
 }
 
+/// Without noise to speak of, no ε that is answered has a small δ.
+#[test]
+fn hardly_any_noise_never_looks_private() {
+    for z in [1e-9, 1e-4, 1e-3] {
+        let accountant = pld(Adjacency::AddRemove, &[(Event::Gaussian { noise_multiplier: noise(z) }, 1)]);
+        for epsilon in [1.0, 1e3, 1e6, 1e12] {
+            match accountant.delta(Epsilon::new(epsilon).unwrap()) {
+                Ok(delta) => assert!(delta.get() > 0.99, "{z} {epsilon}: {delta}"),
+                Err(error) => assert!(matches!(error, Error::OutOfRange { .. })),
+            }
+        }
+    }
+}
+
 /// With δ above the chance of being sampled at all, hardly any noise is needed.
 #[test]
 fn calibration_returns_little_noise_where_little_is_needed() {

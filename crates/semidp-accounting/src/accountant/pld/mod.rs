@@ -16,13 +16,16 @@ mod sparse;
 
 use super::{Accountant, LARGEST_EPSILON, epsilon_in_range};
 use crate::math::search;
-use crate::{Adjacency, Delta, Epsilon, Event, Mu, Result, Steps, convert};
+use crate::{Adjacency, Delta, Epsilon, Error, Event, Mu, Result, Steps, convert};
 use grid::Direction;
 use pair::{LARGEST_MU, Pair};
 use scout::Problem;
 
 /// Below this δ the accountant only promises an upper bound, not a tight one.
 pub(crate) const SMALLEST_DELTA: f64 = 1e-20;
+
+/// δ is answered up to this ε.
+const LARGEST_QUESTION: f64 = 1e4;
 
 /// How fine the grid is. The default suits certificates; coarser settings suit a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -155,6 +158,14 @@ impl Accountant for PldAccountant {
 
     fn delta(&self, epsilon: Epsilon) -> Result<Delta> {
         let epsilon = epsilon.get();
+        // The clamp on the shift μ is harmless only far below its mean loss μ²/2 = 5·10⁵.
+        if epsilon > LARGEST_QUESTION {
+            return Err(Error::OutOfRange {
+                quantity: "epsilon",
+                relation: "above",
+                limit: LARGEST_QUESTION,
+            });
+        }
         if self.parts.is_empty() {
             return Delta::new(0.0);
         }
