@@ -3,8 +3,10 @@
 //! The search is coarse first and fine last; what it returns was verified at full accuracy by the
 //! accountant that certificates use, so the ε reported back never exceeds the target.
 
-use crate::accountant::{Accountant, PldAccountant, PldOptions, PureAccountant, RdpAccountant};
+use crate::accountant::{Accountant, LARGEST_EPSILON, PldAccountant, PldOptions, PureAccountant, RdpAccountant};
 use crate::{Adjacency, Answer, CountedEvent, Delta, Epsilon, Error, NoiseMultiplier, Result, Steps};
+use std::cell::RefCell;
+use std::collections::HashMap;
 
 /// A calibrated parameter and the guarantee it was verified to give.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,7 +43,8 @@ pub fn calibrate_noise(
     adjacency: Adjacency,
     events: impl Fn(NoiseMultiplier) -> Vec<CountedEvent>,
 ) -> Result<Calibrated<NoiseMultiplier>> {
-    let target = epsilon.positive()?.get();
+    // An ε that the accountants refuse to print is no target: the largest they do print is aimed at.
+    let target = epsilon.positive()?.get().min(LARGEST_EPSILON);
     let at = |log_noise: f64| NoiseMultiplier::new(log_noise.exp());
     let search = Search {
         target,
@@ -73,7 +76,7 @@ pub fn calibrate_steps(
 ) -> Result<Calibrated<Steps>> {
     let target = epsilon.positive()?.get();
     let ask = |steps: u64, options| probe(&events(Steps::new(steps)?), adjacency, delta, options);
-    let fine = |steps: u64| ask(steps, PldOptions::default());
+    let fine = remembering(|steps| ask(steps, PldOptions::default()));
     if fine(1)? > target {
         return Err(Error::Unreachable {
             quantity: "number of steps",
@@ -83,12 +86,12 @@ pub fn calibrate_steps(
         });
     }
     // Coarse first: grow while the target allows it, then a bracket of a few per cent.
-    let coarse = |steps: u64| ask(steps, PldOptions::coarse());
+    let coarse = remembering(|steps| ask(steps, PldOptions::coarse()));
     let (mut low, mut high) = (1, 16);
     while high < Steps::MAX && coarse(high)? <= target {
         (low, high) = (high, (16 * high).min(Steps::MAX));
     }
-    let guess = bracket_steps(low, high, target, 0.03, coarse)?.0;
+    let guess = bracket_steps(low, high, target, 0.03, &coarse)?.0;
     // Fine: widen the bracket until its lower end is safe and its upper end is not.
     let mut safe = guess;
     while safe > 1 && fine(safe)? > target {
@@ -99,7 +102,7 @@ pub fn calibrate_steps(
         safe = reach;
         reach = (reach + (reach / 8).max(1)).min(Steps::MAX);
     }
-    let value = Steps::new(bracket_steps(safe, reach, target, 0.0, fine)?.0)?;
+    let value = Steps::new(bracket_steps(safe, reach, target, 0.0, &fine)?.0)?;
     Ok(Calibrated { value, epsilon: crate::epsilon(&events(value), adjacency, delta)? })
 }
 
@@ -133,6 +136,19 @@ fn bracket_steps(
         }
     }
     Ok((safe, beyond))
+}
+
+/// The same function, computed once for each number of steps: the searches overlap at their ends.
+fn remembering(ask: impl Fn(u64) -> Result<f64>) -> impl Fn(u64) -> Result<f64> {
+    let known = RefCell::new(HashMap::new());
+    move |steps| {
+        if let Some(&value) = known.borrow().get(&steps) {
+            return Ok(value);
+        }
+        let value = ask(steps)?;
+        known.borrow_mut().insert(steps, value);
+        Ok(value)
+    }
 }
 
 /// ε of the accountant that [`crate::epsilon`] reports; infinite where it leaves the range.
@@ -180,7 +196,7 @@ impl<C: Fn(f64) -> Result<f64>, F: Fn(f64) -> Result<f64>> Search<C, F> {
         for round in 0..60 {
             let value = ((self.coarse)(x)? / self.target).ln();
             bracket.insert(x, value);
-            if value.abs() < 3e-3 || (x == low && value <= 0.0) {
+            if value.abs() < 3e-3 || (x == low && value <= 0.0) || bracket.is_tight() {
                 break;
             }
             if x == high && value > 0.0 {

@@ -195,6 +195,11 @@ impl Composed {
         self.extra + self.scale * (inside + allowance)
     }
 
+    /// Whether the window fitted into a transform; otherwise nothing is promised.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.extra < 1.0
+    }
+
     /// The lowest loss of the window.
     pub(crate) fn lowest(&self) -> f64 {
         self.lowest

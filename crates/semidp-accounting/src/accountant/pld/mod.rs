@@ -48,6 +48,11 @@ impl PldOptions {
     pub(crate) fn coarse() -> Self {
         Self { tolerance: 1e-2, ..Self::default() }
     }
+
+    /// Whether a rough answer will do, and long work is not worth its time.
+    fn is_coarse(&self) -> bool {
+        self.tolerance >= 1e-2
+    }
 }
 
 /// Composes dominating pairs.

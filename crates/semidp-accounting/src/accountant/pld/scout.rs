@@ -23,6 +23,9 @@ const LOWEST_LOG_DELTA: f64 = -230.0;
 /// The pessimism up to which the scouting grid is refined.
 const SCOUT_TOLERANCE: f64 = 0.02;
 
+/// The scouting grid has about this many points at most.
+const MOST_SCOUTED: f64 = (1 << 18) as f64;
+
 /// A transform longer than this is worth its time only for a pessimism above the patient one.
 const LONG_TRANSFORM: f64 = (1 << 20) as f64;
 const PATIENT_TOLERANCE: f64 = 4e-3;
@@ -171,6 +174,9 @@ impl<'a> Problem<'a> {
         for _ in 0..16 {
             let composed = scout.compose(saddle, log_delta, refine);
             let Some(epsilon) = composed.epsilon(delta) else {
+                if !composed.is_whole() {
+                    break;
+                }
                 // The target lies above the window: look further up.
                 saddle = scout.grid.saddle_for_epsilon(2.0 * saddle.epsilon + scout.grid.step, saddle.theta);
                 continue;
@@ -224,17 +230,22 @@ impl<'a> Scout<'a> {
             Some(atom) if atom > step => atom / (2.0 * (0.5 * atom / step).ceil()),
             _ => step,
         };
-        let mut step = problem.options.fixed_step.unwrap_or_else(|| fit(problem.span(&range) / 1500.0));
+        // Randomised response alone needs no finer grid than its atoms.
+        let given = problem.options.fixed_step.or(match problem.parts {
+            [(Pair::Pure { epsilon }, _)] => Some(0.5 * epsilon),
+            _ => None,
+        });
+        let mut step = given.unwrap_or_else(|| fit(problem.span(&range) / 1500.0));
         let grid = problem.build(step, &range);
         let mut scout = Self { problem, range, grid, saddle: Saddle::default(), pessimism: 0.0 };
         scout.aim(target, 1.0);
-        if problem.options.fixed_step.is_some() {
+        if given.is_some() {
             return scout;
         }
         for _ in 0..24 {
             let width =
                 scout.grid.window(scout.saddle, scout.saddle.log_delta.clamp(floor, 0.0), step).width();
-            let finest = width.max(problem.span(&range)) / LARGEST_TRANSFORM as f64;
+            let finest = width.max(problem.span(&range)) / MOST_SCOUTED;
             let wanted = (step * (SCOUT_TOLERANCE / scout.pessimism).sqrt())
                 .min(scout.grid.step_deviation(scout.saddle.theta) / 16.0)
                 .max(finest);
@@ -295,14 +306,16 @@ impl<'a> Scout<'a> {
             let window = self.grid.window(saddle, log_delta, wanted * scale);
             // Losses that lie on the grid, as those of pure mechanisms do, must stay on it.
             let on_grid = self.pessimism < 1e-3 * options.tolerance;
-            let long = window.width() > wanted * scale * STAGED_TRANSFORM;
-            let stages = if long && !on_grid { self.grid.stages(&window) } else { Vec::new() };
+            let short = if on_grid { LONG_TRANSFORM } else { STAGED_TRANSFORM };
+            let long = window.width() > wanted * scale * short;
+            let stages = if long { self.grid.stages(&window) } else { Vec::new() };
             let width = match stages.iter().map(|stage| stage.width()).reduce(f64::max) {
                 Some(width) => width,
                 None => window.width(),
             };
             let span = width.max(self.problem.span(&self.range));
-            let affordable = patient.min(span / LONG_TRANSFORM).max(span / LARGEST_TRANSFORM as f64);
+            let longest = if options.is_coarse() { LONG_TRANSFORM } else { LARGEST_TRANSFORM as f64 };
+            let affordable = patient.min(span / LONG_TRANSFORM).max(span / longest);
             let step = wanted.max(affordable) * scale;
             let pieces = (self.grid.step / step).ceil().max(1.0);
             let refined = (pieces > 1.0).then(|| self.problem.build(self.grid.step / pieces, &self.range));
