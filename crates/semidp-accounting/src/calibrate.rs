@@ -3,7 +3,9 @@
 //! The search is coarse first and fine last; what it returns was verified at full accuracy by the
 //! accountant that certificates use, so the ε reported back never exceeds the target.
 
-use crate::accountant::{Accountant, LARGEST_EPSILON, PldAccountant, PldOptions, PureAccountant, RdpAccountant};
+use crate::accountant::{
+    Accountant, LARGEST_EPSILON, PldAccountant, PldOptions, PureAccountant, RdpAccountant, check_against_rdp,
+};
 use crate::{Adjacency, Answer, CountedEvent, Delta, Epsilon, Error, NoiseMultiplier, Result, Steps};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -63,8 +65,9 @@ pub fn calibrate_noise(
     if least.iter().any(|one| most.contains(one)) && (search.coarse)(search.range.1)? > target {
         return Err(unreachable());
     }
-    let value = at(search.run()?.ok_or_else(unreachable)?)?;
-    Ok(Calibrated { value, epsilon: crate::epsilon(&events(value), adjacency, delta)? })
+    let (log_noise, known) = search.run()?.ok_or_else(unreachable)?;
+    let value = at(log_noise)?;
+    Ok(Calibrated { value, epsilon: confirm(&events(value), adjacency, delta, known)? })
 }
 
 /// The largest number of steps at which `events(steps)` is (ε, δ)-DP.
@@ -74,7 +77,8 @@ pub fn calibrate_steps(
     adjacency: Adjacency,
     events: impl Fn(Steps) -> Vec<CountedEvent>,
 ) -> Result<Calibrated<Steps>> {
-    let target = epsilon.positive()?.get();
+    let epsilon = Epsilon::new(epsilon.positive()?.get().min(LARGEST_EPSILON))?;
+    let target = epsilon.get();
     let ask = |steps: u64, options| probe(&events(Steps::new(steps)?), adjacency, delta, options);
     let fine = remembering(|steps| ask(steps, PldOptions::default()));
     if fine(1)? > target {
@@ -88,7 +92,8 @@ pub fn calibrate_steps(
     // Coarse first: grow while the target allows it, then a bracket of a few per cent.
     let coarse = remembering(|steps| ask(steps, PldOptions::coarse()));
     let (mut low, mut high) = (1, 16);
-    while high < Steps::MAX && coarse(high)? <= target {
+    let obvious = |steps: u64| certainly_below(&events(Steps::new(steps)?), adjacency, epsilon, delta);
+    while high < Steps::MAX && (obvious(high)? || coarse(high)? <= target) {
         (low, high) = (high, (16 * high).min(Steps::MAX));
     }
     let guess = bracket_steps(low, high, target, 0.03, &coarse)?.0;
@@ -102,8 +107,9 @@ pub fn calibrate_steps(
         safe = reach;
         reach = (reach + (reach / 8).max(1)).min(Steps::MAX);
     }
-    let value = Steps::new(bracket_steps(safe, reach, target, 0.0, &fine)?.0)?;
-    Ok(Calibrated { value, epsilon: crate::epsilon(&events(value), adjacency, delta)? })
+    let steps = bracket_steps(safe, reach, target, 0.0, &fine)?.0;
+    let value = Steps::new(steps)?;
+    Ok(Calibrated { value, epsilon: confirm(&events(value), adjacency, delta, fine(steps)?)? })
 }
 
 /// Shrinks [safe, beyond], where ε(safe) ≤ target, to neighbours or to a relative width: by
@@ -172,6 +178,34 @@ fn probe(events: &[CountedEvent], adjacency: Adjacency, delta: Delta, options: P
     }
 }
 
+/// Whether ε is at most the target for certain, seen without composing on a fine grid.
+fn certainly_below(
+    events: &[CountedEvent],
+    adjacency: Adjacency,
+    epsilon: Epsilon,
+    delta: Delta,
+) -> Result<bool> {
+    let mut accountant = PldAccountant::new(adjacency);
+    match accountant.compose_all(events) {
+        Err(Error::UnknownEvent { .. }) => Ok(false),
+        other => other.map(|()| accountant.is_certainly_below(epsilon, delta)),
+    }
+}
+
+/// The answer of [`crate::epsilon`], given what [`probe`] found on the fine grid.
+fn confirm(
+    events: &[CountedEvent],
+    adjacency: Adjacency,
+    delta: Delta,
+    known: f64,
+) -> Result<Answer<Epsilon>> {
+    let mut pld = PldAccountant::new(adjacency);
+    if delta.get() == 0.0 || pld.compose_all(events).is_err() {
+        return crate::epsilon(events, adjacency, delta);
+    }
+    check_against_rdp(Epsilon::new(known), events, adjacency, delta)
+}
+
 /// Finds the smallest x with fine(x) ≤ target, for functions that decrease in x.
 struct Search<C, F> {
     target: f64,
@@ -181,8 +215,9 @@ struct Search<C, F> {
 }
 
 impl<C: Fn(f64) -> Result<f64>, F: Fn(f64) -> Result<f64>> Search<C, F> {
-    /// The safe end of the last bracket; `None` if even the upper end of the range is not safe.
-    fn run(&self) -> Result<Option<f64>> {
+    /// The safe end of the last bracket and ε there; `None` if even the upper end of the range is
+    /// not safe.
+    fn run(&self) -> Result<Option<(f64, f64)>> {
         let start = 0f64.clamp(self.range.0, self.range.1);
         let Some((guess, slope)) = self.approach(start)? else { return Ok(None) };
         self.refine(guess, slope)
@@ -208,24 +243,27 @@ impl<C: Fn(f64) -> Result<f64>, F: Fn(f64) -> Result<f64>> Search<C, F> {
     }
 
     /// The same with the fine function, ending on the safe side.
-    fn refine(&self, guess: f64, slope: f64) -> Result<Option<f64>> {
+    fn refine(&self, guess: f64, slope: f64) -> Result<Option<(f64, f64)>> {
         let (low, high) = self.range;
         let mut bracket = Bracket::new(slope);
         let mut x = guess;
         for round in 0..80 {
             // Aim between the target and CLOSE below it.
-            let value = ((self.fine)(x)? / (self.target * (1.0 - 0.4 * CLOSE))).ln();
+            let epsilon = (self.fine)(x)?;
+            let value = (epsilon / (self.target * (1.0 - 0.4 * CLOSE))).ln();
             let safe = value <= 0.4 * CLOSE * (1.0 - 1e-6);
             bracket.insert(x, value);
             if safe && (value > -0.6 * CLOSE || x == low || bracket.is_tight()) {
-                return Ok(Some(x));
+                return Ok(Some((x, epsilon)));
             }
             if x == high && !safe {
                 return Ok(None);
             }
             x = bracket.propose(round > 8).clamp(low, high);
         }
-        Ok(bracket.safe.filter(|&x| (self.fine)(x).is_ok_and(|e| e <= self.target)))
+        let Some(x) = bracket.safe else { return Ok(None) };
+        let epsilon = (self.fine)(x)?;
+        Ok((epsilon <= self.target).then_some((x, epsilon)))
     }
 }
 

@@ -81,6 +81,16 @@ pub fn epsilon(events: &[CountedEvent], adjacency: Adjacency, delta: Delta) -> R
         return Ok(Answer { value, pld: None, rdp: None });
     }
     let pld = answer(PldAccountant::new(adjacency), events, |a| a.epsilon(delta));
+    check_against_rdp(pld, events, adjacency, delta)
+}
+
+/// The answer to give where the PLD accountant's ε is known.
+pub(crate) fn check_against_rdp(
+    pld: Result<Epsilon>,
+    events: &[CountedEvent],
+    adjacency: Adjacency,
+    delta: Delta,
+) -> Result<Answer<Epsilon>> {
     let rdp = answer(RdpAccountant::new(adjacency), events, |a| a.epsilon(delta));
     cross_check("epsilon", pld, rdp, Epsilon::get)
 }

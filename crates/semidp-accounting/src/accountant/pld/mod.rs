@@ -81,6 +81,14 @@ impl PldAccountant {
         Ok(Delta::saturating(self.problem(direction).delta(epsilon.get())))
     }
 
+    /// Whether ε(δ) is at most `epsilon` for certain, seen without a fine grid.
+    pub(crate) fn is_certainly_below(&self, epsilon: Epsilon, delta: Delta) -> bool {
+        let obvious = |&direction: &Direction| {
+            self.problem(direction).obvious_bound(epsilon.get(), delta.get()).is_some()
+        };
+        delta.get() > 0.0 && !self.parts.is_empty() && self.directions().iter().all(obvious)
+    }
+
     fn directions(&self) -> &'static [Direction] {
         if self.parts.iter().all(|(pair, _)| pair.is_symmetric()) {
             &[Direction::Forward]

@@ -134,7 +134,7 @@ impl<'a> Problem<'a> {
     }
 
     /// A bound on δ(ε) that needs no fine grid, if it is at most `enough`.
-    fn obvious_bound(&self, epsilon: f64, enough: f64) -> Option<f64> {
+    pub(super) fn obvious_bound(&self, epsilon: f64, enough: f64) -> Option<f64> {
         let range = self.range(enough.ln().max(SMALLEST_DELTA.ln()), f64::INFINITY);
         let grid = self.build(self.span(&range) / 800.0, &range);
         let bound = if grid.largest_loss() <= epsilon { grid.infinite() } else { grid.chernoff(epsilon) };

@@ -1,0 +1,157 @@
+//! Compositions far from everyday ones: huge counts, hardly any noise, events of very different
+//! size side by side. Each once hung, panicked or was refused; each has an answer to compare with.
+
+use semidp_accounting::accountant::*;
+use semidp_accounting::*;
+
+fn noise(value: f64) -> NoiseMultiplier {
+    NoiseMultiplier::new(value).unwrap()
+}
+
+fn pure(epsilon: f64) -> Event {
+    Event::Pure { epsilon: Epsilon::new(epsilon).unwrap() }
+}
+
+fn counted(event: Event, count: u64) -> CountedEvent {
+    CountedEvent::new(event, Steps::new(count).unwrap())
+}
+
+fn pld_delta(events: &[CountedEvent], adjacency: Adjacency, epsilon: f64) -> f64 {
+    let mut accountant = PldAccountant::new(adjacency);
+    accountant.compose_all(events).unwrap();
+    accountant.delta(Epsilon::new(epsilon).unwrap()).unwrap().get()
+}
+
+/// δ(ε) of n randomised responses with ε₀ each: Σ_k P(k)·(1 − e^{ε−(2k−n)ε₀})₊ with k binomial. Its
+/// probabilities follow from their ratios, outwards from the mode.
+fn randomised_response_delta(e0: f64, n: u64, epsilon: f64) -> f64 {
+    let p = 1.0 / (1.0 + (-e0).exp());
+    let odds = e0.exp();
+    let count = n as f64;
+    let mode = (count * p).floor();
+    let term = |k: f64| (-(epsilon - (2.0 * k - count) * e0).exp_m1()).max(0.0);
+    let (mut total, mut weighted) = (1.0, term(mode));
+    for up in [true, false] {
+        let (mut k, mut ratio) = (mode, 1.0);
+        while ratio > 1e-40 && (if up { k < count } else { k > 0.0 }) {
+            ratio *= if up { (count - k) / (k + 1.0) * odds } else { k / (count - k + 1.0) / odds };
+            k += if up { 1.0 } else { -1.0 };
+            total += ratio;
+            weighted += ratio * term(k);
+        }
+    }
+    weighted / total
+}
+
+#[test]
+fn randomised_response_composes_like_the_binomial_law() {
+    for (e0, n, epsilons) in [
+        (0.5, 3, [0.2, 0.7, 1.2]),
+        (0.1, 1_000, [1.0, 8.0, 20.0]),
+        (1e-3, 1_000_000, [0.5, 2.0, 6.0]),
+        (1e-4, 100_000_000, [1.0, 3.0, 7.0]),
+    ] {
+        for epsilon in epsilons {
+            let exact = randomised_response_delta(e0, n, epsilon);
+            let found = pld_delta(&[counted(pure(e0), n)], Adjacency::AddRemove, epsilon);
+            // The allowance for the rounding of the transform grows with n: n·4ε·log₂N·‖p‖₂ (1e-14 n)
+            // times the ℓ2 norm of the weights, a few hundred on these grids.
+            let slack = 1e-5 + 1e-11 * n as f64;
+            assert!(
+                found >= exact * (1.0 - 1e-9) && found <= exact * (1.0 + slack) + 1e-20,
+                "{e0} {n} {epsilon}: {found:e} for {exact:e}"
+            );
+        }
+    }
+}
+
+/// Many tiny pure losses tend to a Gaussian one with μ = ε₀√n, beside anything.
+#[test]
+fn many_small_pure_events_beside_few_large_ones() {
+    let events = [counted(pure(1e-5), 100_000_000), counted(pure(0.5), 2)];
+    let limit = [
+        counted(Event::Gaussian { noise_multiplier: noise(1.0 / (1e-5f64 * 1e4)) }, 1),
+        counted(pure(0.5), 2),
+    ];
+    for epsilon in [0.8, 1.1, 1.3] {
+        let found = pld_delta(&events, Adjacency::AddRemove, epsilon);
+        let gaussian = pld_delta(&limit, Adjacency::AddRemove, epsilon);
+        assert!((found / gaussian - 1.0).abs() < 2e-2, "{epsilon}: {found:e} {gaussian:e}");
+    }
+}
+
+/// A Gaussian event that reveals nothing costs nothing beside a pure one, and takes no time.
+#[test]
+fn an_event_that_hardly_matters_costs_hardly_anything() {
+    let events = [counted(Event::Gaussian { noise_multiplier: noise(1e9) }, 6), counted(pure(0.25), 1)];
+    let delta = Delta::new(1e-8).unwrap();
+    let found = epsilon(&events, Adjacency::AddRemove, delta).unwrap().value.get();
+    assert!((found - 0.25).abs() < 1e-6, "{found}");
+}
+
+/// Where there is no noise to speak of the answer is a refusal, not a panic.
+#[test]
+fn hardly_any_noise_beside_other_events_is_refused() {
+    let gaussian = |z: f64, count: u64| counted(Event::Gaussian { noise_multiplier: noise(z) }, count);
+    let fixed = |z: f64| Event::FixedSizeGaussian {
+        noise_multiplier: noise(z),
+        sample_rate: SampleRate::new(1e-3).unwrap(),
+    };
+    let cases = [
+        vec![gaussian(0.001, 3), counted(pure(0.193), 44_630)],
+        vec![counted(Event::KNorm { noise_multiplier: noise(0.001), dimension: 1 }, 1), gaussian(0.001, 1)],
+        vec![counted(fixed(1.01e-7), 1_000_005)],
+    ];
+    for events in cases {
+        let found = epsilon(&events, Adjacency::ReplaceOne, Delta::new(7e-10).unwrap());
+        assert!(matches!(found, Err(Error::OutOfRange { .. })), "{events:?}: {found:?}");
+    }
+}
+
+/// Rényi divergences stay numbers where nearly all of the integral sits in one sampled draw.
+#[test]
+fn renyi_divergences_of_hardly_any_noise_are_numbers() {
+    for z in [1e-3, 0.05] {
+        for order in [1.5, 2.0, 17.5, 1000.0] {
+            let event = Event::PoissonGaussian {
+                noise_multiplier: noise(z),
+                sample_rate: SampleRate::new(1e-3).unwrap(),
+            };
+            for adjacency in [Adjacency::AddRemove, Adjacency::ReplaceOne] {
+                let found = renyi_divergence(&event, adjacency, Order::new(order).unwrap()).unwrap();
+                assert!(!found.is_nan() && found > 1.0, "{z} {order} {adjacency}: {found}");
+            }
+            let mut accountant = RdpAccountant::new(Adjacency::AddRemove);
+            accountant.compose(&event, Steps::ONE).unwrap();
+        }
+    }
+}
+
+/// A target above the largest ε that is ever printed is answered at that ε.
+#[test]
+fn calibration_aims_no_higher_than_the_largest_epsilon() {
+    let found = calibrate_noise(
+        Epsilon::new(500.0).unwrap(),
+        Delta::new(1e-5).unwrap(),
+        Adjacency::AddRemove,
+        |noise_multiplier| vec![counted(Event::Gaussian { noise_multiplier }, 1)],
+    )
+    .unwrap();
+    let reached = found.epsilon.value.get();
+    assert!(reached <= 200.0 && reached > 199.9, "{reached}");
+}
+
+/// The Gaussian and the Laplace loss side by side, at a δ where rounding of the atom once made the
+/// accountants disagree.
+#[test]
+fn laplace_beside_gaussian_agrees_with_renyi() {
+    for k in 0..9 {
+        let z = noise(0.5 + 0.05 * f64::from(k));
+        let events = [
+            counted(Event::Laplace { noise_multiplier: z, dimension: 1 }, 1),
+            counted(Event::Gaussian { noise_multiplier: z }, 1),
+        ];
+        let found = epsilon(&events, Adjacency::ReplaceOne, Delta::new(1.46e-15).unwrap()).unwrap();
+        assert!(found.value <= found.rdp.unwrap());
+    }
+}
