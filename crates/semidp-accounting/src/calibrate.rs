@@ -99,13 +99,16 @@ pub fn calibrate_steps(
     let guess = bracket_steps(low, high, target, 0.03, &coarse)?.0;
     // Fine: widen the bracket until its lower end is safe and its upper end is not.
     let mut safe = guess;
+    let mut stride = (safe / 16).max(1);
     while safe > 1 && fine(safe)? > target {
-        safe -= (safe / 16).max(1);
+        safe = safe.saturating_sub(stride).max(1);
+        stride *= 2;
     }
-    let mut reach = (safe + (safe / 16).max(1)).min(Steps::MAX);
+    let mut stride = (safe / 16).max(1);
+    let mut reach = (safe + stride).min(Steps::MAX);
     while reach < Steps::MAX && fine(reach)? <= target {
-        safe = reach;
-        reach = (reach + (reach / 8).max(1)).min(Steps::MAX);
+        stride *= 2;
+        (safe, reach) = (reach, (reach + stride).min(Steps::MAX));
     }
     let steps = bracket_steps(safe, reach, target, 0.0, &fine)?.0;
     let value = Steps::new(steps)?;

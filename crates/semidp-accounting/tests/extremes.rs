@@ -155,3 +155,27 @@ fn laplace_beside_gaussian_agrees_with_renyi() {
         assert!(found.value <= found.rdp.unwrap());
     }
 }
+
+/// Rare large losses beside events that have none: composed apart, and on one grid that is fine
+/// enough for both.
+#[test]
+fn rare_losses_beside_pure_and_gaussian_events_agree_with_one_grid() {
+    let rare =
+        Event::PoissonGaussian { noise_multiplier: noise(0.25), sample_rate: SampleRate::new(2e-6).unwrap() };
+    for other in [pure(2e-3), Event::Gaussian { noise_multiplier: noise(300.0) }] {
+        let events = [counted(rare.clone(), 1_000), counted(other, 2_000)];
+        for adjacency in [Adjacency::AddRemove, Adjacency::ReplaceOne] {
+            for epsilon in [0.3, 0.5, 3.0] {
+                let found = pld_delta(&events, adjacency, epsilon);
+                let options = PldOptions { fixed_step: Some(5e-5), ..PldOptions::default() };
+                let mut one_grid = PldAccountant::with_options(adjacency, options);
+                one_grid.compose_all(&events).unwrap();
+                let plain = one_grid.delta(Epsilon::new(epsilon).unwrap()).unwrap().get();
+                assert!(
+                    (found / plain - 1.0).abs() < 2e-2,
+                    "{events:?} {adjacency} {epsilon}: {found:e} {plain:e}"
+                );
+            }
+        }
+    }
+}

@@ -166,13 +166,14 @@ impl Pair {
         }
     }
 
-    /// E_P[L²; L ≤ offset + cap] of a sampled pair, by the trapezoidal rule; for choosing, not for
-    /// bounding.
-    pub(crate) fn capped_square(self, cap: f64) -> Option<f64> {
+    /// E_P[L²; L ≤ offset + cap] of a sampled pair, by the trapezoidal rule, and about E_P[L²] of the
+    /// others; for choosing, not for bounding.
+    pub(crate) fn capped_square(self, cap: f64) -> f64 {
         let (q, mu, replaced) = match self {
             Self::Removal { q, mu } | Self::FixedSize { q, mu } => (q, mu, false),
             Self::Replacement { q, mu } => (q, mu, true),
-            _ => return None,
+            Self::Gaussian { mu } => return mu * mu * (1.0 + 0.25 * mu * mu),
+            Self::Laplace { epsilon } | Self::Pure { epsilon } => return epsilon * epsilon,
         };
         let step = 0.02;
         let mut sum = 0.0;
@@ -184,7 +185,7 @@ impl Pair {
                 sum += normal::density(y) * up.exp() * loss * loss * step;
             }
         }
-        Some(sum)
+        sum
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) struct Sparse<'a> {
     cap: f64,
     /// What one jump adds to the loss beside its place on the grid.
     shift: f64,
-    /// Infinite loss, and jumps beyond the grid.
+    /// Infinite loss, of jumps or of events that the cap does not reach, and jumps beyond the grid.
     extra: f64,
 }
 
@@ -87,7 +87,7 @@ impl<'a> Sparse<'a> {
             bulk,
             chernoff,
             mass: scout.grid.mass().min(1.0),
-            extra: rates.infinite + beyond(&rates.jumps, step),
+            extra: rates.infinite + scout.grid.infinite() + beyond(&rates.jumps, step),
             jumps: power_series(
                 &rates.jumps,
                 if problem.parts.len() == 1 { problem.steps() } else { f64::INFINITY },
@@ -190,7 +190,7 @@ fn find_cap(problem: Problem<'_>, top: f64) -> Option<f64> {
     for _ in 0..60 {
         let mut variance = 0.0;
         for &(pair, count) in problem.parts {
-            variance += count as f64 * pair.capped_square(cap)?;
+            variance += count as f64 * pair.capped_square(cap);
         }
         let next = CAP_DEVIATIONS * variance.sqrt();
         if next > 0.9 * cap {
