@@ -18,8 +18,8 @@ use super::grid::{LossMass, Moments};
 use super::law::{Composed, Law, ROUNDING, compose_laws, weight_norm};
 use crate::math::search;
 
-/// The longest transform: 2^23 real numbers are 64 MiB and a third of a second.
-pub(crate) const LARGEST_TRANSFORM: usize = 1 << 23;
+/// The longest transform: 2^22 real numbers are 32 MiB and a sixth of a second.
+pub(crate) const LARGEST_TRANSFORM: usize = 1 << 22;
 
 /// Chernoff budgets, relative to δ: what leaves the window above (added to δ), and what may wrap
 /// around at either end and be counted where it does not belong.

@@ -90,7 +90,8 @@ impl PldAccountant {
     }
 
     fn directions(&self) -> &'static [Direction] {
-        if self.parts.iter().all(|(pair, _)| pair.is_symmetric()) {
+        // A rough answer, for a search, looks at removal alone: it costs more wherever we looked.
+        if self.options.is_coarse() || self.parts.iter().all(|(pair, _)| pair.is_symmetric()) {
             &[Direction::Forward]
         } else {
             &[Direction::Forward, Direction::Backward]

@@ -9,6 +9,8 @@ use super::sparse::Sparse;
 use super::{PldOptions, SMALLEST_DELTA};
 use crate::accountant::LARGEST_EPSILON;
 use crate::{Error, Result};
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// The share of δ that may be cut off as infinite loss in all steps together.
 const TAIL_SHARE: f64 = 1e-6;
@@ -213,6 +215,7 @@ pub(super) struct Scout<'a> {
     pub(super) grid: Composition,
     pub(super) saddle: Saddle,
     pessimism: f64,
+    finer: RefCell<Option<(f64, Rc<Composition>)>>,
 }
 
 impl<'a> Scout<'a> {
@@ -237,7 +240,14 @@ impl<'a> Scout<'a> {
         });
         let mut step = given.unwrap_or_else(|| fit(problem.span(&range) / 1500.0));
         let grid = problem.build(step, &range);
-        let mut scout = Self { problem, range, grid, saddle: Saddle::default(), pessimism: 0.0 };
+        let mut scout = Self {
+            problem,
+            range,
+            grid,
+            saddle: Saddle::default(),
+            pessimism: 0.0,
+            finer: RefCell::default(),
+        };
         scout.aim(target, 1.0);
         if given.is_some() {
             return scout;
@@ -268,6 +278,7 @@ impl<'a> Scout<'a> {
     fn cut_for(&mut self, log_delta: f64) {
         self.range = self.problem.range(log_delta, self.range.cap);
         self.grid = self.problem.build(self.grid.step, &self.range);
+        self.finer.take();
     }
 
     fn aim(&mut self, target: Target, start: f64) {
@@ -289,6 +300,19 @@ impl<'a> Scout<'a> {
         let width = self.grid.window(self.saddle, log_delta, step).width();
         self.problem.options.fixed_step.is_none()
             && width.max(self.problem.span(&self.range)) > step * LONG_TRANSFORM
+    }
+
+    /// The grid in `pieces` times smaller steps; the last one asked for is kept.
+    fn refined(&self, pieces: f64) -> Rc<Composition> {
+        let mut kept = self.finer.borrow_mut();
+        match &*kept {
+            Some((known, grid)) if *known == pieces => Rc::clone(grid),
+            _ => {
+                let grid = Rc::new(self.problem.build(self.grid.step / pieces, &self.range));
+                *kept = Some((pieces, Rc::clone(&grid)));
+                grid
+            }
+        }
     }
 
     /// Composes around a saddle point, for answers near exp(log_delta), on a grid nested in the
@@ -318,8 +342,8 @@ impl<'a> Scout<'a> {
             let affordable = patient.min(span / LONG_TRANSFORM).max(span / longest);
             let step = wanted.max(affordable) * scale;
             let pieces = (self.grid.step / step).ceil().max(1.0);
-            let refined = (pieces > 1.0).then(|| self.problem.build(self.grid.step / pieces, &self.range));
-            let fine = refined.as_ref().unwrap_or(&self.grid);
+            let refined = (pieces > 1.0).then(|| self.refined(pieces));
+            let fine = refined.as_deref().unwrap_or(&self.grid);
             let pessimism = fine.pessimism(saddle.theta) / (scale * scale);
             if pessimism <= options.tolerance || affordable >= wanted || pieces == 1.0 {
                 // The coarser grid of the blocks may add a quarter of the tolerance.
