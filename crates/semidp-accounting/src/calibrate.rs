@@ -115,8 +115,9 @@ pub fn calibrate_steps(
     Ok(Calibrated { value, epsilon: confirm(&events(value), adjacency, delta, fine(steps)?)? })
 }
 
-/// Shrinks [safe, beyond], where ε(safe) ≤ target, to neighbours or to a relative width: by
-/// interpolation of ε² in the number of steps, or by bisection of its logarithm.
+/// Shrinks [safe, beyond], where ε(safe) ≤ target, to neighbours, or to a relative width or a value
+/// about that near the target: by interpolation of ε² in the number of steps, or by bisection of its
+/// logarithm.
 fn bracket_steps(
     mut safe: u64,
     mut beyond: u64,
@@ -138,6 +139,9 @@ fn bracket_steps(
         let tried = if round % 3 == 2 || !slope.is_finite() || slope <= 0.0 { middle } else { inner };
         let tried = (tried as u64).clamp(safe + 1, beyond - 1);
         let value = epsilon(tried)?;
+        if (value / target - 1.0).abs() < 0.2 * width {
+            return Ok((tried, beyond));
+        }
         if value <= target {
             (safe, at_safe) = (tried, value);
         } else {

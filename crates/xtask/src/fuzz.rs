@@ -105,8 +105,9 @@ fn corpus(target: &str) -> String {
 fn fuzz(target: &str, minutes: f64) -> Command {
     let mut command = nightly_cargo_fuzz();
     // No sanitizer: there is no unsafe code to catch, and the numerics would crawl. The default
-    // profile of cargo-fuzz is optimised and keeps debug assertions and overflow checks.
-    command.args(["run", "--sanitizer", "none", target]);
+    // profile of cargo-fuzz is optimised and keeps debug assertions and overflow checks. Comparisons
+    // are not traced: there are millions of them in an inner loop, and none guards a magic value.
+    command.args(["run", "--sanitizer", "none", "--no-trace-compares", target]);
     // The first folder is the fuzzer's own; it only reads the second.
     command.arg(corpus(target));
     let seeds = format!("fuzz/seeds/{target}");
