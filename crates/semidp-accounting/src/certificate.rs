@@ -78,6 +78,10 @@ pub struct Certificate {
     pub random_source: RandomSource,
     /// Where each hyper-parameter came from.
     pub hyperparameters: Vec<Provenance>,
+    /// Why private data was opened without protection, each time it was. Unless this is empty, nothing
+    /// is promised.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub declassified: Vec<String>,
 }
 
 /// What checking a certificate found.
@@ -121,6 +125,7 @@ impl Certificate {
             arithmetic: Arithmetic::Idealised,
             random_source: RandomSource::None,
             hyperparameters: Vec::new(),
+            declassified: Vec::new(),
         })
     }
 
@@ -149,9 +154,12 @@ impl Certificate {
     /// a claim stands only if a certified upper bound implies it, without any tolerance.
     pub fn verify(&self) -> Result<Verdict> {
         let Guarantee { epsilon: claimed, delta, adjacency, rho: claimed_rho, .. } = self.guarantee;
+        let reasons = self.declassified.iter();
+        let mut objections: Vec<String> =
+            reasons.map(|reason| format!("private data was declassified: {reason}")).collect();
         if self.events.is_empty() && claimed.get() == 0.0 {
             // Nothing private was touched: ε = 0 needs no evidence.
-            return Ok(self.verdict(claimed, Accountants { pld: None, rdp: None }, Vec::new()));
+            return Ok(self.verdict(claimed, Accountants { pld: None, rdp: None }, objections));
         }
         let pure = ask(PureAccountant::new(adjacency), &self.events, delta);
         let accountants = if delta.get() == 0.0 {
@@ -173,7 +181,6 @@ impl Certificate {
             (false, Some(epsilon)) => epsilon,
             _ => pure?,
         };
-        let mut objections = Vec::new();
         let mut object = |what: &str, claimed: f64, found: f64| {
             if claimed < found {
                 objections.push(format!("{what}: claims {claimed}, the events give {found}"));

@@ -1,0 +1,12 @@
+//! Data on either side of the wall, and how units are drawn from it.
+
+mod private;
+mod public;
+mod sampling;
+mod source;
+
+pub use private::Private;
+pub use public::Public;
+pub use sampling::Sampling;
+pub(crate) use sampling::{Assignment, Draw, Selection};
+pub use source::{Block, BlockSource, CsrBlock, CsrTable, DenseBlock, DenseTable, Number};

@@ -1,0 +1,290 @@
+//! Where units come from: blocks of rows, dense or sparse, in memory or elsewhere.
+//!
+//! A *unit* is what one person contributes, and what adjacency, sampling and clipping act on. Here it
+//! is one row; a source that groups rows by person would yield one clipped row a unit.
+
+use crate::{Error, Result};
+use std::ops::Range;
+
+/// A number as a source stores it.
+pub trait Number: sealed::Float {}
+
+impl Number for f32 {}
+impl Number for f64 {}
+
+pub(crate) mod sealed {
+    use std::ops::{Add, Div, Mul, Sub};
+
+    /// What the clipping code needs of `f32` and `f64`.
+    pub trait Float:
+        Copy
+        + Send
+        + Sync
+        + PartialOrd
+        + Default
+        + Add<Output = Self>
+        + Sub<Output = Self>
+        + Mul<Output = Self>
+        + Div<Output = Self>
+        + 'static
+    {
+        fn of(value: f64) -> Self;
+        fn to_f64(self) -> f64;
+        /// Truncates towards zero; NaN becomes 0, and what does not fit the nearest that does.
+        fn truncate(self) -> i32;
+        fn absolute(self) -> Self;
+    }
+
+    impl Float for f32 {
+        #[inline(always)]
+        fn of(value: f64) -> Self {
+            value as f32
+        }
+        #[inline(always)]
+        fn to_f64(self) -> f64 {
+            f64::from(self)
+        }
+        #[inline(always)]
+        fn truncate(self) -> i32 {
+            self as i32
+        }
+        #[inline(always)]
+        fn absolute(self) -> Self {
+            self.abs()
+        }
+    }
+
+    impl Float for f64 {
+        #[inline(always)]
+        fn of(value: f64) -> Self {
+            value
+        }
+        #[inline(always)]
+        fn to_f64(self) -> f64 {
+            self
+        }
+        #[inline(always)]
+        fn truncate(self) -> i32 {
+            self as i32
+        }
+        #[inline(always)]
+        fn absolute(self) -> Self {
+            self.abs()
+        }
+    }
+}
+
+/// Rows one after the other.
+#[derive(Clone, Copy)]
+pub struct DenseBlock<'a, T> {
+    /// `width` numbers a row.
+    pub values: &'a [T],
+    /// Columns.
+    pub width: usize,
+}
+
+/// Rows of which only some columns are stored.
+#[derive(Clone, Copy)]
+pub struct CsrBlock<'a, T> {
+    /// Row i has the entries `offsets[i] .. offsets[i + 1]`.
+    pub offsets: &'a [usize],
+    /// The column of each entry; strictly increasing within a row. A row for which that does not hold
+    /// contributes nothing.
+    pub columns: &'a [u32],
+    /// The value of each entry.
+    pub values: &'a [T],
+}
+
+/// A block of units.
+#[derive(Clone, Copy)]
+pub enum Block<'a> {
+    /// Dense single precision.
+    DenseF32(DenseBlock<'a, f32>),
+    /// Dense double precision.
+    DenseF64(DenseBlock<'a, f64>),
+    /// Sparse single precision.
+    CsrF32(CsrBlock<'a, f32>),
+    /// Sparse double precision.
+    CsrF64(CsrBlock<'a, f64>),
+}
+
+/// Units in blocks.
+///
+/// Memory, files and other languages' arrays are equals here. The implementor answers for two things:
+/// each unit is in exactly one block, at the place that [`BlockSource::units_of`] says, every time it is
+/// asked; and a unit's row depends on that unit alone.
+pub trait BlockSource: Send + Sync {
+    /// Columns.
+    fn width(&self) -> usize;
+
+    /// Units in all blocks.
+    fn units(&self) -> usize;
+
+    /// Blocks.
+    fn blocks(&self) -> usize;
+
+    /// The units of a block, counted through all blocks.
+    fn units_of(&self, block: usize) -> Range<usize>;
+
+    /// Shows a block. An error must not depend on a value.
+    fn visit(&self, block: usize, visit: &mut dyn FnMut(Block<'_>)) -> Result<()>;
+}
+
+/// Numbers in a row of blocks of this many, about: small enough for the second-level cache.
+const BLOCK_NUMBERS: usize = 1 << 16;
+
+/// A dense table in memory.
+pub struct DenseTable<T> {
+    values: Vec<T>,
+    width: usize,
+    rows_per_block: usize,
+}
+
+impl<T: Number> DenseTable<T> {
+    /// Rows of `width` numbers, one after the other.
+    pub fn new(values: Vec<T>, width: usize) -> Result<Self> {
+        let rows_per_block = (BLOCK_NUMBERS / width.max(1)).max(1);
+        Self::with_blocks(values, width, rows_per_block)
+    }
+
+    /// The same in blocks of a given number of rows. It makes no difference to any result.
+    pub fn with_blocks(values: Vec<T>, width: usize, rows_per_block: usize) -> Result<Self> {
+        if width == 0 {
+            return Err(Error::invalid("width", width, "a whole number >= 1"));
+        }
+        if rows_per_block == 0 {
+            return Err(Error::invalid("rows-per-block", rows_per_block, "a whole number >= 1"));
+        }
+        if !values.len().is_multiple_of(width) {
+            let expected = values.len().next_multiple_of(width);
+            return Err(Error::Shape { what: "the table", of: "values", found: values.len(), expected });
+        }
+        Ok(Self { values, width, rows_per_block })
+    }
+
+    fn block_values(&self, block: usize) -> DenseBlock<'_, T> {
+        let units = self.units_in(block);
+        DenseBlock { values: &self.values[units.start * self.width..units.end * self.width], width: self.width }
+    }
+
+    fn rows(&self) -> usize {
+        self.values.len() / self.width
+    }
+
+    fn units_in(&self, block: usize) -> Range<usize> {
+        let start = block * self.rows_per_block;
+        start..(start + self.rows_per_block).min(self.rows())
+    }
+}
+
+macro_rules! dense_source {
+    ($number:ty, $variant:ident) => {
+        impl BlockSource for DenseTable<$number> {
+            fn width(&self) -> usize {
+                self.width
+            }
+            fn units(&self) -> usize {
+                self.rows()
+            }
+            fn blocks(&self) -> usize {
+                self.rows().div_ceil(self.rows_per_block)
+            }
+            fn units_of(&self, block: usize) -> Range<usize> {
+                self.units_in(block)
+            }
+            fn visit(&self, block: usize, visit: &mut dyn FnMut(Block<'_>)) -> Result<()> {
+                visit(Block::$variant(self.block_values(block)));
+                Ok(())
+            }
+        }
+    };
+}
+
+dense_source!(f32, DenseF32);
+dense_source!(f64, DenseF64);
+
+/// A sparse table in memory, compressed by rows.
+pub struct CsrTable<T> {
+    offsets: Vec<usize>,
+    columns: Vec<u32>,
+    values: Vec<T>,
+    width: usize,
+    rows_per_block: usize,
+}
+
+impl<T: Number> CsrTable<T> {
+    /// Row i has the entries `offsets[i] .. offsets[i + 1]` of `columns` and `values`.
+    ///
+    /// The shape is checked; the columns themselves are not, because an error would depend on private
+    /// values: a row whose columns do not increase strictly below `width` contributes nothing.
+    pub fn new(offsets: Vec<usize>, columns: Vec<u32>, values: Vec<T>, width: usize) -> Result<Self> {
+        if width == 0 || u32::try_from(width).is_err() {
+            return Err(Error::invalid("width", width, "a whole number from 1 to 2^32 - 1"));
+        }
+        if columns.len() != values.len() {
+            let (found, expected) = (columns.len(), values.len());
+            return Err(Error::Shape { what: "the sparse table", of: "column numbers", found, expected });
+        }
+        let ends_well = offsets.first() == Some(&0) && offsets.last() == Some(&values.len());
+        if !ends_well || offsets.windows(2).any(|pair| pair[0] > pair[1]) {
+            return Err(Error::invalid(
+                "offsets",
+                "another list",
+                "a list that starts at 0, never falls, and ends at the number of values",
+            ));
+        }
+        Ok(Self { offsets, columns, values, width, rows_per_block: 1024 })
+    }
+
+    /// The same in blocks of a given number of rows. It makes no difference to any result.
+    pub fn with_blocks(self, rows_per_block: usize) -> Result<Self> {
+        if rows_per_block == 0 {
+            return Err(Error::invalid("rows-per-block", rows_per_block, "a whole number >= 1"));
+        }
+        Ok(Self { rows_per_block, ..self })
+    }
+
+    fn rows(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    fn units_in(&self, block: usize) -> Range<usize> {
+        let start = block * self.rows_per_block;
+        start..(start + self.rows_per_block).min(self.rows())
+    }
+
+    fn block_entries(&self, block: usize) -> CsrBlock<'_, T> {
+        let units = self.units_in(block);
+        CsrBlock {
+            offsets: &self.offsets[units.start..=units.end],
+            columns: &self.columns,
+            values: &self.values,
+        }
+    }
+}
+
+macro_rules! csr_source {
+    ($number:ty, $variant:ident) => {
+        impl BlockSource for CsrTable<$number> {
+            fn width(&self) -> usize {
+                self.width
+            }
+            fn units(&self) -> usize {
+                self.rows()
+            }
+            fn blocks(&self) -> usize {
+                self.rows().div_ceil(self.rows_per_block)
+            }
+            fn units_of(&self, block: usize) -> Range<usize> {
+                self.units_in(block)
+            }
+            fn visit(&self, block: usize, visit: &mut dyn FnMut(Block<'_>)) -> Result<()> {
+                visit(Block::$variant(self.block_entries(block)));
+                Ok(())
+            }
+        }
+    };
+}
+
+csr_source!(f32, CsrF32);
+csr_source!(f64, CsrF64);

@@ -1,0 +1,176 @@
+//! Randomness with an address.
+//!
+//! A run has one key. Every draw comes from the ChaCha20 stream of that key at the address (step,
+//! purpose, block), so it depends on nothing else: not on threads, not on the order of work, not on
+//! what was drawn before. Replaying a step replays its draws, and different addresses never share a
+//! stream: the address *is* ChaCha's 64-bit stream number, and its 64-bit block counter cannot
+//! run out.
+
+use crate::{Error, Result};
+use chacha20::ChaCha20Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
+use semidp_accounting::RandomSource;
+use std::fmt;
+
+/// What a stream is for. The number is part of the address: never reuse one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Purpose {
+    /// Which units take part in a step.
+    Sampling = 1,
+    /// The noise of a release.
+    Noise = 2,
+}
+
+/// Where the key of a run comes from.
+///
+/// The operating system's generator is the only private choice. A seed makes a run reproducible
+/// for tests; whoever knows it can remove the noise, and the certificate says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Randomness {
+    /// A fresh key from the operating system for every run.
+    OperatingSystem,
+    /// NOT private: keys derived from this number.
+    Seed(u64),
+}
+
+impl Randomness {
+    /// What a certificate says about it.
+    pub(crate) fn source(self) -> RandomSource {
+        match self {
+            Self::OperatingSystem => RandomSource::OperatingSystem,
+            Self::Seed(_) => RandomSource::Seeded,
+        }
+    }
+
+    /// The key of the run with this number.
+    pub(crate) fn key(self, run: u64) -> Result<RunKey> {
+        let mut key = [0u8; 32];
+        match self {
+            Self::OperatingSystem => getrandom::fill(&mut key).map_err(|_| Error::NoRandomness)?,
+            Self::Seed(seed) => {
+                key[..8].copy_from_slice(&seed.to_le_bytes());
+                key[8..16].copy_from_slice(&run.to_le_bytes());
+                key[16..].copy_from_slice(b"semidp test seed");
+            }
+        }
+        Ok(RunKey(key))
+    }
+}
+
+/// The secret of one run.
+#[derive(Clone)]
+pub(crate) struct RunKey([u8; 32]);
+
+impl fmt::Debug for RunKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<run key>")
+    }
+}
+
+impl RunKey {
+    /// The stream at an address: 8 bits of purpose, 32 of step, 24 of block.
+    pub(crate) fn stream(&self, purpose: Purpose, step: u64, block: u64) -> Stream {
+        assert!(step < 1 << 32 && block < 1 << 24, "an address out of range would repeat a stream");
+        let mut generator = ChaCha20Rng::from_seed(self.0);
+        generator.set_stream((purpose as u64) << 56 | step << 24 | block);
+        Stream { generator, buffer: [0; BUFFERED], next: BUFFERED }
+    }
+}
+
+const BUFFERED: usize = 256;
+
+/// A buffered stream of uniform words. Public in name only: nobody outside can make one.
+pub struct Stream {
+    generator: ChaCha20Rng,
+    buffer: [u64; BUFFERED],
+    next: usize,
+}
+
+impl Stream {
+    /// 64 uniform bits.
+    #[inline(always)]
+    pub(crate) fn word(&mut self) -> u64 {
+        if self.next == BUFFERED {
+            self.refill();
+        }
+        let word = self.buffer[self.next];
+        self.next += 1;
+        word
+    }
+
+    #[inline(never)]
+    fn refill(&mut self) {
+        let mut bytes = [0u8; 8 * BUFFERED];
+        self.generator.fill_bytes(&mut bytes);
+        for (word, chunk) in self.buffer.iter_mut().zip(bytes.chunks_exact(8)) {
+            *word = u64::from_le_bytes(chunk.try_into().expect("eight bytes"));
+        }
+        self.next = 0;
+    }
+
+    /// A uniform whole number below `bound` ≥ 1, exactly: words beyond the last whole multiple of
+    /// the bound are thrown away.
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        let surplus = (u64::MAX % bound + 1) % bound;
+        loop {
+            let word = self.word();
+            if word <= u64::MAX - surplus {
+                return word % bound;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_name_streams() {
+        let key = Randomness::Seed(7).key(0).unwrap();
+        let draw = |purpose, step, block| key.stream(purpose, step, block).word();
+        assert_eq!(draw(Purpose::Noise, 3, 5), draw(Purpose::Noise, 3, 5));
+        let all = [
+            draw(Purpose::Noise, 3, 5),
+            draw(Purpose::Sampling, 3, 5),
+            draw(Purpose::Noise, 4, 5),
+            draw(Purpose::Noise, 3, 6),
+            Randomness::Seed(7).key(1).unwrap().stream(Purpose::Noise, 3, 5).word(),
+            Randomness::Seed(8).key(0).unwrap().stream(Purpose::Noise, 3, 5).word(),
+        ];
+        for (i, a) in all.iter().enumerate() {
+            assert!(all[..i].iter().all(|b| a != b));
+        }
+        let fresh = |_| Randomness::OperatingSystem.key(0).unwrap().stream(Purpose::Noise, 0, 0).word();
+        assert_ne!(fresh(()), fresh(()));
+    }
+
+    /// RFC 7539 has a 32-bit counter; ours is Bernstein's original with 64 bits, whose first block for
+    /// the zero key and stream is the well-known test vector TC1.
+    #[test]
+    fn the_generator_is_chacha20() {
+        let mut stream = RunKey([0; 32]).stream(Purpose::Noise, 0, 0);
+        stream.generator.set_stream(0);
+        let first = stream.word().to_le_bytes();
+        assert_eq!(first, [0x76, 0xb8, 0xe0, 0xad, 0xa0, 0xf1, 0x3d, 0x90]);
+    }
+
+    #[test]
+    fn below_covers_the_range_evenly() {
+        let mut stream = Randomness::Seed(1).key(0).unwrap().stream(Purpose::Noise, 0, 0);
+        let mut counts = [0u32; 6];
+        for _ in 0..60_000 {
+            counts[stream.below(6) as usize] += 1;
+        }
+        // 6.5 standard deviations of a binomial count.
+        let bound = 6.5 * (60_000.0f64 * (1.0 / 6.0) * (5.0 / 6.0)).sqrt();
+        assert!(counts.iter().all(|&c| (f64::from(c) - 10_000.0).abs() < bound), "{counts:?}");
+        assert_eq!(stream.below(1), 0);
+    }
+
+    #[test]
+    fn the_key_does_not_print() {
+        assert_eq!(format!("{:?}", Randomness::Seed(1).key(0).unwrap()), "<run key>");
+    }
+}

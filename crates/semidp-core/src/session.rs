@@ -1,0 +1,344 @@
+//! Sessions: private data, and the only ways to ask it anything.
+
+use crate::data::{Assignment, BlockSource, Draw, Private, Sampling};
+use crate::ledger::{Charge, Ledger, NoLimit};
+use crate::noise::rng::{Randomness, RunKey};
+use crate::noise::{self, Mechanism};
+use crate::query::{ClippedSum, Lineage, Norm, Partial};
+use crate::release::{Noised, Release};
+use crate::{Error, Result, parallel};
+use semidp_accounting::{Adjacency, Certificate, CountedEvent, Delta, Steps, Trust};
+use std::fmt;
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What a run is allowed to do: a noise law, a sampling, a number of steps. Fixed before the run;
+/// clip norms and centres may follow earlier releases.
+#[derive(Debug, Clone)]
+pub struct Program<M> {
+    mechanism: M,
+    sampling: Sampling,
+    steps: Steps,
+    dimension: Option<usize>,
+}
+
+impl<M: Mechanism> Program<M> {
+    /// `steps` releases, each on its own sample.
+    pub fn new(mechanism: M, sampling: Sampling, steps: Steps) -> Self {
+        Self { mechanism, sampling, steps, dimension: None }
+    }
+
+    /// The number of coordinates of each release, where it is not the number of columns.
+    pub fn with_dimension(mut self, dimension: usize) -> Self {
+        self.dimension = Some(dimension);
+        self
+    }
+}
+
+/// Private data, and what may be done to it.
+pub struct Session<S> {
+    data: Private<S>,
+    adjacency: Adjacency,
+    randomness: Randomness,
+    threads: usize,
+    ledger: Mutex<Box<dyn Ledger>>,
+    runs: AtomicU64,
+    declassified: Vec<String>,
+}
+
+/// The share of δ set aside for the samplers' distance from their laws.
+const DELTA_SET_ASIDE: f64 = 1e-9;
+
+impl<S: BlockSource> Session<S> {
+    /// Takes the data over. Adjacency is never implied.
+    pub fn new(data: Private<S>, adjacency: Adjacency) -> Result<Self> {
+        let source = data.open();
+        let mut next = 0;
+        for block in 0..source.blocks() {
+            let units = source.units_of(block);
+            if units.start != next || units.end < units.start {
+                return Err(Error::Source { block, reason: "its units do not follow those of the last block" });
+            }
+            next = units.end;
+        }
+        if next != source.units() {
+            let last = source.blocks().saturating_sub(1);
+            return Err(Error::Source { block: last, reason: "the blocks do not hold the units promised" });
+        }
+        Ok(Self {
+            data,
+            adjacency,
+            randomness: Randomness::OperatingSystem,
+            threads: parallel::available(),
+            ledger: Mutex::new(Box::new(NoLimit)),
+            runs: AtomicU64::new(0),
+            declassified: Vec::new(),
+        })
+    }
+
+    /// Draws from another source; a seed is for tests, and certificates say so.
+    pub fn with_randomness(self, randomness: Randomness) -> Self {
+        Self { randomness, ..self }
+    }
+
+    /// Debits this ledger.
+    pub fn with_ledger(self, ledger: impl Ledger + 'static) -> Self {
+        Self { ledger: Mutex::new(Box::new(ledger)), ..self }
+    }
+
+    /// Uses at most this many threads. It makes no difference to any result.
+    pub fn with_threads(self, threads: usize) -> Self {
+        Self { threads: threads.max(1), ..self }
+    }
+
+    /// The number of private units, where it is public.
+    pub fn units(&self) -> Option<usize> {
+        match self.adjacency {
+            Adjacency::ReplaceOne => Some(self.data.open().units()),
+            Adjacency::AddRemove => None,
+        }
+    }
+
+    /// Columns.
+    pub fn width(&self) -> usize {
+        self.data.open().width()
+    }
+
+    /// Checks a program, computes what it costs, debits the ledger, and hands out its tickets.
+    pub fn authorise<M: Mechanism>(
+        &self,
+        program: Program<M>,
+        delta: Delta,
+    ) -> Result<(Run<'_, S, M>, Tickets)> {
+        let Program { mechanism, sampling, steps, dimension } = program;
+        let units = self.data.open().units();
+        let dimension = dimension.unwrap_or_else(|| self.width());
+        sampling.check(self.adjacency, units as u64)?;
+        let event = mechanism.event(&sampling, units as u64, dimension as u64)?;
+        let events = vec![CountedEvent::new(event, Steps::new(sampling.events(steps.get()))?)];
+        let certificate = self.certify(&mechanism, events, delta, steps.get() as f64 * dimension as f64)?;
+        let charge = Charge {
+            events: &certificate.events,
+            adjacency: self.adjacency,
+            epsilon: certificate.guarantee.epsilon,
+            delta,
+        };
+        self.ledger.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).debit(&charge)?;
+        let key = self.randomness.key(self.runs.fetch_add(1, Ordering::Relaxed))?;
+        static RUNS: AtomicU64 = AtomicU64::new(0);
+        let id = RUNS.fetch_add(1, Ordering::Relaxed);
+        let run = Run {
+            session: self,
+            mechanism,
+            sampling,
+            dimension,
+            certificate,
+            key,
+            id,
+            queries: AtomicU64::new(0),
+            assignment: Assignment::default(),
+        };
+        Ok((run, Tickets { run: id, next: 0, end: steps.get() }))
+    }
+
+    fn certify(
+        &self,
+        mechanism: &impl Mechanism,
+        events: Vec<CountedEvent>,
+        delta: Delta,
+        draws: f64,
+    ) -> Result<Certificate> {
+        let spared = match mechanism.log_total_variation() {
+            Some(_) => Delta::new(delta.get() * (1.0 - DELTA_SET_ASIDE))?,
+            None => delta,
+        };
+        let mut certificate =
+            Certificate::issue(events, self.adjacency, Trust::Central, spared, mechanism.name())?;
+        if let Some(log_distance) = mechanism.log_total_variation() {
+            // Outputs P', Q' within t of P, Q: P'(A) ≤ P(A) + t ≤ e^ε Q(A) + δ + t ≤ e^ε Q'(A) + δ + (1 + e^ε)t.
+            let distance = draws * 2f64.powi(log_distance);
+            let excess = (1.0 + certificate.guarantee.epsilon.get().exp()) * distance;
+            if excess > 0.5 * DELTA_SET_ASIDE * delta.get() {
+                return Err(Error::invalid(
+                    "delta",
+                    delta,
+                    "larger: at this epsilon the sampler's error of 2^-188 a draw is not negligible next to it",
+                ));
+            }
+        }
+        certificate.guarantee.delta = delta;
+        certificate.arithmetic = mechanism.arithmetic();
+        certificate.random_source = self.randomness.source();
+        certificate.declassified = self.declassified.clone();
+        Ok(certificate)
+    }
+
+    /// Opens the private data to the caller, loudly: a warning goes to standard error, and every
+    /// certificate of this session from now on says that it promises nothing, and why.
+    pub fn declassify(&mut self, reason: &str) -> &S {
+        eprintln!("warning: private data was declassified and is no longer protected: {reason}");
+        self.declassified.push(reason.to_string());
+        self.data.open()
+    }
+
+    /// Ends the session and opens the data, as [`Session::declassify`] does.
+    pub fn into_declassified(mut self, reason: &str) -> S {
+        self.declassify(reason);
+        self.data.into_inner()
+    }
+}
+
+impl<S> fmt::Debug for Session<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Session {{ data: {:?}, adjacency: {} }}", self.data, self.adjacency)
+    }
+}
+
+/// Permission for one step. Asking consumes it, and there are as many as were authorised: a step too
+/// many does not compile.
+#[derive(Debug)]
+pub struct Ticket {
+    run: u64,
+    step: u64,
+}
+
+impl Ticket {
+    /// Which step of the program this is, from 0.
+    pub fn step(&self) -> u64 {
+        self.step
+    }
+}
+
+/// The tickets of a program, in order.
+#[derive(Debug)]
+pub struct Tickets {
+    run: u64,
+    next: u64,
+    end: u64,
+}
+
+impl Iterator for Tickets {
+    type Item = Ticket;
+
+    fn next(&mut self) -> Option<Ticket> {
+        let step = self.next;
+        (step < self.end).then(|| {
+            self.next += 1;
+            Ticket { run: self.run, step }
+        })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = (self.end - self.next) as usize;
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Tickets {}
+
+/// An authorised program at work.
+pub struct Run<'s, S, M> {
+    session: &'s Session<S>,
+    mechanism: M,
+    sampling: Sampling,
+    dimension: usize,
+    certificate: Certificate,
+    key: RunKey,
+    id: u64,
+    queries: AtomicU64,
+    assignment: Assignment,
+}
+
+impl<S: BlockSource, M: Mechanism> Run<'_, S, M> {
+    /// The sum of clipped contributions of the units that this step's sample holds.
+    pub fn sum<N: Norm>(&self, query: &ClippedSum<N>, ticket: Ticket) -> Result<Partial<N>> {
+        let mut shards = self.shards(query, ticket, 1)?;
+        Ok(shards.pop().expect("one shard"))
+    }
+
+    /// The same in up to 64 shards, to be merged before noise is added.
+    pub fn shards<N: Norm>(
+        &self,
+        query: &ClippedSum<N>,
+        ticket: Ticket,
+        shards: u32,
+    ) -> Result<Vec<Partial<N>>> {
+        let source = self.session.data.open();
+        if ticket.run != self.id {
+            return Err(Error::Foreign { thing: "ticket" });
+        }
+        if !(1..=64).contains(&shards) {
+            return Err(Error::invalid("shards", shards, "a whole number from 1 to 64"));
+        }
+        if query.width() != source.width() {
+            let (found, expected) = (query.width(), source.width());
+            return Err(Error::Shape { what: "the centre", of: "columns", found, expected });
+        }
+        let selection = Draw {
+            sampling: self.sampling,
+            adjacency: self.session.adjacency,
+            units: source.units(),
+            key: &self.key,
+            assignment: &self.assignment,
+        }
+        .select(ticket.step);
+        let number = self.queries.fetch_add(1, Ordering::Relaxed);
+        let cut = |part: usize, parts: usize, whole: Range<usize>| {
+            let at = |i: usize| whole.start + whole.len() * i / parts;
+            at(part)..at(part + 1)
+        };
+        let mut partials = Vec::new();
+        for shard in 0..shards {
+            let blocks = cut(shard as usize, shards as usize, 0..source.blocks());
+            let threads = self.session.threads.min(blocks.len().max(1));
+            let mut parts: Vec<(Range<usize>, Result<Vec<i64>>)> =
+                (0..threads).map(|t| (cut(t, threads, blocks.clone()), Ok(Vec::new()))).collect();
+            parallel::for_each(&mut parts, threads, |(blocks, sums)| {
+                let mut worker = query.worker();
+                let mut visit_all = || -> Result<()> {
+                    for block in blocks.clone() {
+                        source.visit(block, &mut |rows| worker.add(rows, &selection, source.units_of(block)))?;
+                    }
+                    Ok(())
+                };
+                *sums = visit_all().map(|()| worker.into_sums());
+            });
+            let mut total = vec![0i64; query.width()];
+            for (_, sums) in parts {
+                for (sum, part) in total.iter_mut().zip(sums?) {
+                    *sum = sum.wrapping_add(part);
+                }
+            }
+            let lineage =
+                Lineage { run: self.id, step: ticket.step, query: number, shards, covered: 1 << shard };
+            partials.push(Partial::new(total, query.grid(), lineage));
+        }
+        Ok(partials)
+    }
+
+    /// Adds noise to a complete sum and releases it. An empty sample is noised like any other.
+    pub fn noise(&self, partial: Partial<M::Norm>) -> Result<Noised<Vec<f64>>> {
+        let (mut sum, grid, lineage) = partial.into_parts()?;
+        if lineage.run != self.id {
+            return Err(Error::Foreign { thing: "partial sum" });
+        }
+        if sum.len() != self.dimension {
+            let (found, expected) = (sum.len(), self.dimension);
+            return Err(Error::Shape { what: "the sum", of: "coordinates", found, expected });
+        }
+        let address = (&self.key, lineage.step);
+        noise::add_noise(&self.mechanism, &mut sum, grid.clip_steps(), address, self.session.threads)?;
+        // A power of two times an integer: exact up to 2^53, a function of the integer beyond.
+        Ok(Noised::new(sum.into_iter().map(|k| k as f64 * grid.step()).collect()))
+    }
+
+    /// Ends the run with its result and the certificate of all its steps, taken or not: stopping
+    /// early refunds nothing.
+    pub fn finish<T>(self, tickets: Tickets, value: Noised<T>) -> Result<Release<T>> {
+        if tickets.run != self.id {
+            return Err(Error::Foreign { thing: "ticket" });
+        }
+        Ok(Release { value: value.into_inner(), certificate: self.certificate })
+    }
+}
