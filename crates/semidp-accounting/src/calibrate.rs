@@ -67,7 +67,15 @@ pub fn calibrate_noise(
     }
     let (log_noise, known) = search.run()?.ok_or_else(unreachable)?;
     let value = at(log_noise)?;
-    Ok(Calibrated { value, epsilon: confirm(&events(value), adjacency, delta, known)? })
+    let found = Calibrated { value, epsilon: confirm(&events(value), adjacency, delta, known)? };
+    if !found.epsilon.is_loose() {
+        return Ok(found);
+    }
+    let by_rdp = |x: f64| probe_rdp(&events(at(x)?), adjacency, delta);
+    let search = Search { target, range: search.range, coarse: by_rdp, fine: by_rdp };
+    let Some((log_noise, _)) = search.run()? else { return Ok(found) };
+    let value = at(log_noise)?;
+    Ok(Calibrated { value, epsilon: crate::epsilon(&events(value), adjacency, delta)? })
 }
 
 /// The largest number of steps at which `events(steps)` is (ε, δ)-DP.
@@ -112,7 +120,13 @@ pub fn calibrate_steps(
     }
     let steps = bracket_steps(safe, reach, target, 0.0, &fine)?.0;
     let value = Steps::new(steps)?;
-    Ok(Calibrated { value, epsilon: confirm(&events(value), adjacency, delta, fine(steps)?)? })
+    let found = Calibrated { value, epsilon: confirm(&events(value), adjacency, delta, fine(steps)?)? };
+    if !found.epsilon.is_loose() {
+        return Ok(found);
+    }
+    let by_rdp = remembering(|steps| probe_rdp(&events(Steps::new(steps)?), adjacency, delta));
+    let value = Steps::new(bracket_steps(1, Steps::MAX, target, 0.0, &by_rdp)?.0)?;
+    Ok(Calibrated { value, epsilon: crate::epsilon(&events(value), adjacency, delta)? })
 }
 
 /// Shrinks [safe, beyond], where ε(safe) ≤ target, to neighbours, or to a relative width or a value
@@ -164,12 +178,34 @@ fn remembering(ask: impl Fn(u64) -> Result<f64>) -> impl Fn(u64) -> Result<f64> 
     }
 }
 
+impl Answer<Epsilon> {
+    /// Whether the Rényi accountant's bound is the smaller one, because PLD's is not tight here: then
+    /// a search by PLD alone went too far.
+    fn is_loose(&self) -> bool {
+        self.pld.is_some_and(|pld| self.value < pld)
+    }
+}
+
+fn ask(mut accountant: impl Accountant, events: &[CountedEvent], delta: Delta) -> Result<Epsilon> {
+    accountant.compose_all(events)?;
+    accountant.epsilon(delta)
+}
+
+/// ε by the Rényi accountant alone; infinite where it leaves the range.
+fn probe_rdp(events: &[CountedEvent], adjacency: Adjacency, delta: Delta) -> Result<f64> {
+    finite_or_infinite(ask(RdpAccountant::new(adjacency), events, delta))
+}
+
+fn finite_or_infinite(answer: Result<Epsilon>) -> Result<f64> {
+    match answer {
+        Ok(epsilon) => Ok(epsilon.get()),
+        Err(Error::OutOfRange { .. }) => Ok(f64::INFINITY),
+        Err(error) => Err(error),
+    }
+}
+
 /// ε of the accountant that [`crate::epsilon`] reports; infinite where it leaves the range.
 fn probe(events: &[CountedEvent], adjacency: Adjacency, delta: Delta, options: PldOptions) -> Result<f64> {
-    fn ask(mut accountant: impl Accountant, events: &[CountedEvent], delta: Delta) -> Result<Epsilon> {
-        accountant.compose_all(events)?;
-        accountant.epsilon(delta)
-    }
     let answer = if delta.get() == 0.0 {
         ask(PureAccountant::new(adjacency), events, delta)
     } else {
@@ -178,11 +214,7 @@ fn probe(events: &[CountedEvent], adjacency: Adjacency, delta: Delta, options: P
             other => other,
         }
     };
-    match answer {
-        Ok(epsilon) => Ok(epsilon.get()),
-        Err(Error::OutOfRange { .. }) => Ok(f64::INFINITY),
-        Err(error) => Err(error),
-    }
+    finite_or_infinite(answer)
 }
 
 /// Whether ε is at most the target for certain, seen without composing on a fine grid.

@@ -177,7 +177,12 @@ impl Certificate {
                 rdp: known(ask(RdpAccountant::new(adjacency), &self.events, delta))?,
             }
         };
-        let epsilon = match (delta.get() == 0.0, accountants.pld.or(accountants.rdp)) {
+        // Both accountants' answers are upper bounds: the smaller one is what the events give.
+        let smaller = match (accountants.pld, accountants.rdp) {
+            (Some(pld), Some(rdp)) => Some(if rdp < pld { rdp } else { pld }),
+            (one, other) => one.or(other),
+        };
+        let epsilon = match (delta.get() == 0.0, smaller) {
             (false, Some(epsilon)) => epsilon,
             _ => pure?,
         };

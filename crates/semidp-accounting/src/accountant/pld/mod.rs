@@ -81,6 +81,13 @@ impl PldAccountant {
         Ok(Delta::saturating(self.problem(direction).delta(epsilon.get())))
     }
 
+    /// Whether answers near δ are tight. Compositions of events of very different size may ask for a
+    /// finer grid than is affordable; then an answer is an upper bound like any other, but not a tight
+    /// one, and may lie above another accountant's.
+    pub(crate) fn is_tight(&self, delta: f64) -> bool {
+        self.parts.len() < 2 || self.directions().iter().all(|&way| self.problem(way).is_tight(delta))
+    }
+
     /// Whether ε(δ) is at most `epsilon` for certain, seen without a fine grid.
     pub(crate) fn is_certainly_below(&self, epsilon: Epsilon, delta: Delta) -> bool {
         let obvious = |&direction: &Direction| {

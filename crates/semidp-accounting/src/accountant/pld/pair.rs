@@ -63,6 +63,11 @@ impl Pair {
         !matches!(self, Self::Removal { .. })
     }
 
+    /// Whether a unit may be left out of the step.
+    pub(crate) fn is_sampled(self) -> bool {
+        matches!(self, Self::Removal { .. } | Self::Replacement { .. } | Self::FixedSize { .. })
+    }
+
     /// (P(L > ε), Q(L > ε)) for ε ≥ 0.
     pub(crate) fn survival(self, epsilon: f64) -> (f64, f64) {
         match self {

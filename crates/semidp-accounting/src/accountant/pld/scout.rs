@@ -154,6 +154,15 @@ impl<'a> Problem<'a> {
         scout.compose(scout.saddle, delta.ln(), 1.0).delta(epsilon) <= delta
     }
 
+    /// Whether the grid that the answer for δ is computed on is as fine as the tolerance asks, so that
+    /// the answer is tight and not only an upper bound. Rare losses that are composed apart count as
+    /// tight where they are.
+    pub(super) fn is_tight(&self, delta: f64) -> bool {
+        let log_delta = delta.ln().max(SMALLEST_DELTA.ln());
+        let scout = Scout::new(*self, Target::LogDelta(log_delta), f64::INFINITY);
+        scout.compose_judged(scout.saddle, log_delta, 1.0).1 <= SCOUT_TOLERANCE
+    }
+
     /// An upper bound on ε(δ).
     pub(super) fn epsilon(&self, delta: f64) -> Result<f64> {
         let too_large = Error::OutOfRange { quantity: "epsilon", relation: "above", limit: LARGEST_EPSILON };
@@ -319,10 +328,16 @@ impl<'a> Scout<'a> {
     /// scout's that meets the tolerance if the largest transform allows it; `refine` < 1 asks for a
     /// finer one.
     pub(super) fn compose(&self, saddle: Saddle, log_delta: f64, refine: f64) -> Composed {
+        self.compose_judged(saddle, log_delta, refine).0
+    }
+
+    /// The same with the estimated pessimism of the grid.
+    fn compose_judged(&self, saddle: Saddle, log_delta: f64, refine: f64) -> (Composed, f64) {
         let options = self.problem.options;
         let scale = options.step_scale;
         if options.fixed_step.is_some() {
-            return self.grid.compose(&self.grid.window(saddle, log_delta, self.grid.step));
+            let window = self.grid.window(saddle, log_delta, self.grid.step);
+            return (self.grid.compose(&window), self.grid.pessimism(saddle.theta));
         }
         let mut wanted = self.step_for(options.tolerance) * refine;
         let patient = self.step_for(options.tolerance.max(PATIENT_TOLERANCE)) * refine;
@@ -352,11 +367,12 @@ impl<'a> Scout<'a> {
                 let coarse = (0.25 * options.tolerance / unit).sqrt() * scale;
                 let ratio = (coarse / fine.step).min(1e6) as u64;
                 let long = window.width() > fine.step * LARGEST_TRANSFORM as f64;
-                return if !stages.is_empty() && (ratio >= 4 || long) {
+                let composed = if !stages.is_empty() && (ratio >= 4 || long) {
                     fine.compose_staged(&window, &stages, ratio.max(2))
                 } else {
                     fine.compose(&window)
                 };
+                return (composed, pessimism);
             }
             // Where mass is concentrated, pessimism falls more slowly than with the square.
             wanted = (fine.step / scale * (0.8 * options.tolerance / pessimism).sqrt()).min(0.9 * wanted);

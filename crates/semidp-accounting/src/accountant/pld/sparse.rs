@@ -65,7 +65,7 @@ impl<'a> Sparse<'a> {
         }
         let whole = problem.range(log_delta, f64::INFINITY);
         let top = problem.parts.iter().map(|(p, _)| p.largest_loss(whole.log_tail)).fold(0.0, f64::max);
-        let cap = find_cap(problem, top)?;
+        let cap = find_cap(problem, top, whole.log_tail)?;
         let per_cap = POINTS_PER_CAP.0.min((MOST_POINTS * cap / (1.5 * top)).ceil());
         // Halving the body's grid halves the jumps' as well.
         let step = cap / (per_cap / problem.options.step_scale).round();
@@ -184,8 +184,8 @@ impl<'a> Sparse<'a> {
 }
 
 /// The largest cap that is [`CAP_DEVIATIONS`] of the body that it leaves, well below the largest
-/// loss, and rarely exceeded.
-fn find_cap(problem: Problem<'_>, top: f64) -> Option<f64> {
+/// loss, rarely exceeded, and by sampled events only: the others' large losses are no exception.
+fn find_cap(problem: Problem<'_>, top: f64, log_tail: f64) -> Option<f64> {
     let mut cap = top;
     for _ in 0..60 {
         let mut variance = 0.0;
@@ -198,6 +198,8 @@ fn find_cap(problem: Problem<'_>, top: f64) -> Option<f64> {
         }
         cap = next;
     }
+    let unsampled = problem.parts.iter().filter(|(pair, _)| !pair.is_sampled());
+    cap = unsampled.map(|(pair, _)| pair.largest_loss(log_tail)).fold(cap, f64::max);
     // The jumps' grid must reach from a fraction of the cap to the largest loss.
     cap = cap.max(1.5 * top * POINTS_PER_CAP.1 / MOST_POINTS);
     let exceeded: f64 = problem
