@@ -108,6 +108,18 @@ fn hardly_any_noise_beside_other_events_is_refused() {
     }
 }
 
+/// An event that reveals everything, beside millions that reveal nothing.
+#[test]
+fn nothing_is_left_of_delta_beside_an_event_without_noise() {
+    let rate = SampleRate::new(0.92).unwrap();
+    let events = [
+        counted(Event::PoissonGaussian { noise_multiplier: noise(9.2e5), sample_rate: rate }, 93_030_949),
+        counted(Event::Gaussian { noise_multiplier: noise(0.154) }, 88),
+    ];
+    let found = delta(&events, Adjacency::AddRemove, Epsilon::new(1e-5).unwrap()).unwrap();
+    assert!(found.value.get() > 0.999, "{}", found.value);
+}
+
 /// Rényi divergences stay numbers where nearly all of the integral sits in one sampled draw.
 #[test]
 fn renyi_divergences_of_hardly_any_noise_are_numbers() {

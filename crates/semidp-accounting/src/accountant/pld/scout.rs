@@ -68,7 +68,8 @@ impl<'a> Problem<'a> {
 
     /// The losses that matter for δ near exp(log_delta).
     pub(super) fn range(&self, log_delta: f64, cap: f64) -> Range {
-        let log_tail = log_delta + (TAIL_SHARE / self.steps()).ln();
+        // `max` also turns an estimate that is not a number into the most careful one.
+        let log_tail = log_delta.max(LOWEST_LOG_DELTA) + (TAIL_SHARE / self.steps()).ln();
         let lifted = (LIFTED_SHARE / self.steps()).ln();
         let deepest = |&(pair, _): &(Pair, u64)| pair.deepest_loss(lifted);
         Range { log_tail, deepest: self.parts.iter().map(deepest).fold(1e-300, f64::max), cap }
