@@ -82,6 +82,15 @@ impl Failure {
     }
 }
 
+impl From<semidp_core::Error> for Failure {
+    fn from(error: semidp_core::Error) -> Self {
+        match error {
+            semidp_core::Error::Accounting(error) => error.into(),
+            other => Self::other(other.to_string()),
+        }
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let message = error.to_string();

@@ -58,7 +58,10 @@ impl<S: BlockSource> Session<S> {
         for block in 0..source.blocks() {
             let units = source.units_of(block);
             if units.start != next || units.end < units.start {
-                return Err(Error::Source { block, reason: "its units do not follow those of the last block" });
+                return Err(Error::Source {
+                    block,
+                    reason: "its units do not follow those of the last block",
+                });
             }
             next = units.end;
         }
@@ -298,7 +301,8 @@ impl<S: BlockSource, M: Mechanism> Run<'_, S, M> {
                 let mut worker = query.worker();
                 let mut visit_all = || -> Result<()> {
                     for block in blocks.clone() {
-                        source.visit(block, &mut |rows| worker.add(rows, &selection, source.units_of(block)))?;
+                        source
+                            .visit(block, &mut |rows| worker.add(rows, &selection, source.units_of(block)))?;
                     }
                     Ok(())
                 };

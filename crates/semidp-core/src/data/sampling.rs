@@ -127,11 +127,8 @@ impl Draw<'_> {
                 let word = stream.word();
                 for unit in quad..(quad + 4).min(end) {
                     let bits = word >> (16 * (unit - quad)) & 0xffff;
-                    let joins = if bits == top {
-                        bits << 48 | stream.word() >> 16
-                    } else {
-                        bits << 48
-                    } < limit;
+                    let joins =
+                        if bits == top { bits << 48 | stream.word() >> 16 } else { bits << 48 } < limit;
                     if joins {
                         mask.set(unit);
                     }
@@ -214,29 +211,25 @@ impl Mask {
 }
 
 impl Selection {
-    /// Calls `visit` with every chosen unit of a range, counted from the range's start, in order.
-    #[inline(always)]
-    pub(crate) fn for_each(&self, range: Range<usize>, mut visit: impl FnMut(usize)) {
-        match self {
-            Self::Everyone => (0..range.len()).for_each(visit),
-            Self::Some(bits) => {
-                let mut unit = range.start;
-                while unit < range.end {
-                    // The chosen units of this word, from `unit` on.
-                    let mut word = bits[unit / 64] >> (unit % 64) << (unit % 64);
-                    let base = unit / 64 * 64;
-                    while word != 0 {
-                        let chosen = base + word.trailing_zeros() as usize;
-                        if chosen >= range.end {
-                            return;
-                        }
-                        visit(chosen - range.start);
-                        word &= word - 1;
-                    }
-                    unit = base + 64;
-                }
+    /// The chosen units of a range, counted from the range's start, in order.
+    pub(crate) fn within(&self, range: Range<usize>) -> Vec<usize> {
+        let Self::Some(bits) = self else { return (0..range.len()).collect() };
+        let mut chosen = Vec::new();
+        let mut unit = range.start;
+        while unit < range.end {
+            // The chosen units of this word, from `unit` on.
+            let mut word = bits[unit / 64] >> (unit % 64) << (unit % 64);
+            let base = unit / 64 * 64;
+            while word != 0 {
+                chosen.push(base + word.trailing_zeros() as usize);
+                word &= word - 1;
             }
+            unit = base + 64;
         }
+        // The last word may reach beyond the range.
+        while chosen.pop_if(|last| *last >= range.end).is_some() {}
+        chosen.iter_mut().for_each(|unit| *unit -= range.start);
+        chosen
     }
 }
 
@@ -249,9 +242,7 @@ mod tests {
         let key = Randomness::Seed(5).key(0).unwrap();
         let assignment = Assignment::default();
         let draw = Draw { sampling, adjacency, units, key: &key, assignment: &assignment };
-        let mut out = Vec::new();
-        draw.select(step).for_each(0..units, |unit| out.push(unit));
-        out
+        draw.select(step).within(0..units)
     }
 
     #[test]
@@ -292,9 +283,8 @@ mod tests {
             units.iter().for_each(|&unit| counts[unit] += 1);
             pair += u32::from(units.contains(&3) && units.contains(&17));
         }
-        let near = |count: u32, p: f64| {
-            (f64::from(count) - 2e4 * p).abs() < 6.5 * (2e4 * p * (1.0 - p)).sqrt()
-        };
+        let near =
+            |count: u32, p: f64| (f64::from(count) - 2e4 * p).abs() < 6.5 * (2e4 * p * (1.0 - p)).sqrt();
         assert!(counts.iter().all(|&c| near(c, 0.25)), "{counts:?}");
         assert!(near(pair, 5.0 * 4.0 / (20.0 * 19.0)), "{pair}");
     }
@@ -322,11 +312,7 @@ mod tests {
     #[test]
     fn selections_are_cut_to_ranges() {
         let selection = Selection::Some(vec![1 | 1 << 5 | 1 << 63, 1 << 2]);
-        let within = |range| {
-            let mut out = Vec::new();
-            selection.for_each(range, |unit| out.push(unit));
-            out
-        };
+        let within = |range| selection.within(range);
         assert_eq!(within(0..128), [0, 5, 63, 66]);
         assert_eq!(within(5..64), [0, 58]);
         assert_eq!(within(6..63), [0usize; 0]);

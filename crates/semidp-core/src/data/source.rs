@@ -30,10 +30,13 @@ pub(crate) mod sealed {
     {
         fn of(value: f64) -> Self;
         fn to_f64(self) -> f64;
-        /// Truncates towards zero; NaN becomes 0, and what does not fit the nearest that does.
-        fn truncate(self) -> i32;
+        /// Truncates towards zero a number that is known to be at most 2^30 in absolute value.
+        fn truncate_bounded(self) -> i32;
         fn absolute(self) -> Self;
     }
+
+    const LARGEST_F32: f32 = (1 << 30) as f32;
+    const LARGEST_F64: f64 = (1 << 30) as f64;
 
     impl Float for f32 {
         #[inline(always)]
@@ -45,8 +48,13 @@ pub(crate) mod sealed {
             f64::from(self)
         }
         #[inline(always)]
-        fn truncate(self) -> i32 {
-            self as i32
+        fn truncate_bounded(self) -> i32 {
+            debug_assert!(self.abs() <= LARGEST_F32);
+            // SAFETY: the callers compare the number with ±LARGEST_F32 before, so that it is finite and fits.
+            #[expect(unsafe_code, reason = "the checked conversion is not a vector instruction")]
+            unsafe {
+                self.to_int_unchecked()
+            }
         }
         #[inline(always)]
         fn absolute(self) -> Self {
@@ -64,8 +72,13 @@ pub(crate) mod sealed {
             self
         }
         #[inline(always)]
-        fn truncate(self) -> i32 {
-            self as i32
+        fn truncate_bounded(self) -> i32 {
+            debug_assert!(self.abs() <= LARGEST_F64);
+            // SAFETY: the callers compare the number with ±LARGEST_F64 before, so that it is finite and fits.
+            #[expect(unsafe_code, reason = "the checked conversion is not a vector instruction")]
+            unsafe {
+                self.to_int_unchecked()
+            }
         }
         #[inline(always)]
         fn absolute(self) -> Self {
@@ -164,7 +177,10 @@ impl<T: Number> DenseTable<T> {
 
     fn block_values(&self, block: usize) -> DenseBlock<'_, T> {
         let units = self.units_in(block);
-        DenseBlock { values: &self.values[units.start * self.width..units.end * self.width], width: self.width }
+        DenseBlock {
+            values: &self.values[units.start * self.width..units.end * self.width],
+            width: self.width,
+        }
     }
 
     fn rows(&self) -> usize {

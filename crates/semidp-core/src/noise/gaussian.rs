@@ -105,11 +105,8 @@ fn alias_table(mut rest: [u64; CELLS]) -> [Bucket; CELLS] {
     while let Some(c) = short.pop() {
         let donor = *tall.last().expect("the columns sum to the buckets' capacity");
         rest[donor] -= CAPACITY - rest[c];
-        buckets[c] = Bucket {
-            threshold: rest[c],
-            shift: rest[donor].wrapping_sub(rest[c]),
-            alias: donor as u16,
-        };
+        buckets[c] =
+            Bucket { threshold: rest[c], shift: rest[donor].wrapping_sub(rest[c]), alias: donor as u16 };
         if rest[donor] < CAPACITY {
             tall.pop();
             short.push(donor);
@@ -159,7 +156,8 @@ fn draw(tables: &Tables, std: u64, stream: &mut Stream) -> i64 {
             if from_alias { (usize::from(bucket.alias), bucket.shift) } else { (point.bucket, 0) };
         let height = (point.height << HEIGHT_REST).wrapping_add(shift);
         let certain = point.height != split;
-        let magnitude = if certain && height.wrapping_add(1 << HEIGHT_REST) <= tables.safe[cell & (CELLS - 1)] {
+        let magnitude = if certain && height.wrapping_add(1 << HEIGHT_REST) <= tables.safe[cell & (CELLS - 1)]
+        {
             round(cell as u64, point.place, std, None, stream)
         } else {
             match decide(tables, &point, stream) {

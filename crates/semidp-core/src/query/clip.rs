@@ -6,51 +6,89 @@
 //! integers are offered, never that they are bounded, and it sees one row alone: so a contribution is
 //! a function of the query and the unit, bit for bit, whatever else is in the batch.
 //!
-//! Sums of floats are in sixteen fixed lanes, so that the compiler can use vector instructions without
-//! changing a bit: the code compiled for AVX2 is the same source, called behind a run-time check.
+//! Sums of floats are in sixteen fixed lanes, so that vector instructions give the same bits as the
+//! plain loops here.
 
 use super::Norm;
+#[cfg(target_arch = "x86_64")]
+use super::avx2;
 use super::grid::Grid;
 use crate::data::Number;
 
 /// Lanes of a sum.
-const LANES: usize = 16;
+pub(super) const LANES: usize = 16;
 
-/// Columns whose integer terms fit into 64 bits a lane: an integer is at most 2^28 (see
-/// [`Grid`]), its square 2^56, and a lane sums 2^6 of them.
-const SEGMENT: usize = LANES << 6;
+/// Adds the integers of some columns to their sums, and their terms to the lanes'.
+#[inline(always)]
+fn add_lanes<T: Number, N: Norm>(
+    x: &[T; LANES],
+    c: &[T; LANES],
+    sums: &mut [i32; LANES],
+    factor: T,
+    most: T,
+    terms: &mut [u64; LANES],
+) {
+    for i in 0..LANES {
+        let k = steps(x[i], c[i], factor, most);
+        sums[i] = sums[i].wrapping_add(k);
+        terms[i] += N::integer_term(k);
+    }
+}
+
+/// Rows whose norms are computed together.
+const AT_ONCE: usize = 16;
 
 /// A little less than one: norms and quotients are rounded, and a first attempt should do.
 const SHY: f64 = 1.0 - 1.0 / (1 << 20) as f64;
 const SHIER: f64 = 1.0 - 1.0 / (1 << 16) as f64;
 
-/// trunc((x − c)·factor), at most `most` in absolute value: more would be refused in any case.
+/// trunc((x − c)·factor), at most `most` in absolute value: more would be refused in any case. What is
+/// not a number becomes −`most`, and is refused with its row.
 #[inline(always)]
-fn steps<T: Number>(x: T, c: T, factor: T, most: i32) -> i32 {
-    ((x - c) * factor).truncate().clamp(-most, most)
+fn steps<T: Number>(x: T, c: T, factor: T, most: T) -> i32 {
+    let scaled = (x - c) * factor;
+    let least = T::default() - most;
+    // Comparisons, because they are one vector instruction each and false for NaN.
+    let bounded = if scaled > least { scaled } else { least };
+    (if bounded < most { bounded } else { most }).truncate_bounded()
 }
 
-/// Σ term(x_j − c_j), in lanes.
+/// The last numbers of a row, and zeros.
 #[inline(always)]
-fn sum_of_terms<T: Number, N: Norm>(row: &[T], centre: &[T]) -> T {
-    let mut sums = [T::default(); LANES];
-    let (mut rows, mut centres) = (row.chunks_exact(LANES), centre.chunks_exact(LANES));
-    for (x, c) in (&mut rows).zip(&mut centres) {
-        for i in 0..LANES {
-            sums[i] = sums[i] + N::term(x[i] - c[i]);
-        }
-    }
-    for (sum, (&x, &c)) in sums.iter_mut().zip(rows.remainder().iter().zip(centres.remainder())) {
-        *sum = *sum + N::term(x - c);
-    }
+fn padded<T: Number>(numbers: &[T]) -> [T; LANES] {
+    let mut out = [T::default(); LANES];
+    out[..numbers.len()].copy_from_slice(numbers);
+    out
+}
+
+/// The sum of all lanes, halving their number each time.
+#[inline(always)]
+fn across<T: Copy + std::ops::Add<Output = T>>(mut lanes: [T; LANES]) -> T {
     let mut width = LANES / 2;
     while width > 0 {
         for i in 0..width {
-            sums[i] = sums[i] + sums[i + width];
+            lanes[i] = lanes[i] + lanes[i + width];
         }
         width /= 2;
     }
-    sums[0]
+    lanes[0]
+}
+
+/// Σ term(x_j − c_j), in lanes. The centre is padded with zeros to whole lanes.
+#[inline(always)]
+fn sum_of_terms<T: Number, N: Norm>(row: &[T], centre: &[T]) -> T {
+    let mut sums = [T::default(); LANES];
+    let mut add = |x: &[T; LANES], c: &[T; LANES]| {
+        for i in 0..LANES {
+            sums[i] = sums[i] + N::term(x[i] - c[i]);
+        }
+    };
+    let ((rows, rest), (centres, _)) = (row.as_chunks(), centre.as_chunks());
+    rows.iter().zip(centres).for_each(|(x, c)| add(x, c));
+    if !rest.is_empty() {
+        add(&padded(rest), &centres[rows.len()]);
+    }
+    across(sums)
 }
 
 /// Sums of integer contributions: 32 bits while that is enough, 64 bits beyond.
@@ -60,14 +98,18 @@ pub(crate) struct Accumulator {
     /// Rows that `narrow` can take before it could overflow.
     room: u32,
     rows_per_flush: u32,
-    /// No coordinate of a contribution is larger; one more than the bound on its norm.
-    most: i32,
+    /// No coordinate of a contribution is larger than this, about one more than the bound on its norm.
+    most: f64,
+    /// Groups of lanes whose integer terms sum to less than 2^63.
+    segment: usize,
     limit: u64,
 }
 
 /// A query's numbers in the precision of a table.
 pub(crate) struct Ball<T> {
+    /// Padded with zeros to whole lanes.
     centre: Vec<T>,
+    width: usize,
     /// Whether the centre is the origin.
     pub(crate) at_origin: bool,
     clip_norm: f64,
@@ -78,12 +120,15 @@ pub(crate) struct Ball<T> {
 
 impl<T: Number> Ball<T> {
     pub(crate) fn width(&self) -> usize {
-        self.centre.len()
+        self.width
     }
 
     pub(crate) fn new(centre: &[f64], clip_norm: f64, grid: Grid) -> Self {
+        let padding = centre.len().next_multiple_of(LANES) - centre.len();
+        let centre_and_padding = centre.iter().copied().chain(std::iter::repeat_n(0.0, padding));
         Self {
-            centre: centre.iter().map(|&c| T::of(c)).collect(),
+            centre: centre_and_padding.map(T::of).collect(),
+            width: centre.len(),
             at_origin: centre.iter().all(|&c| c == 0.0),
             clip_norm,
             clip_steps: grid.clip_steps() as f64,
@@ -105,63 +150,113 @@ impl<T: Number> Ball<T> {
 impl Accumulator {
     pub(crate) fn new<N: Norm>(width: usize, grid: Grid) -> Self {
         let rows_per_flush = (i32::MAX as u64 / grid.clip_steps()) as u32;
+        // A coordinate is at most 2^28, and its square 2^56: at least 2^7 of them, 2^3 groups, fit.
+        let bits = (grid.clip_steps() + 1).ilog2() + 1;
         Self {
-            narrow: vec![0; width],
+            narrow: vec![0; width.next_multiple_of(LANES)],
+            segment: (1 << (63 - 2 * bits)) / LANES,
             wide: vec![0; width],
             room: rows_per_flush,
             rows_per_flush,
-            most: grid.clip_steps() as i32 + 1,
+            most: grid.clip_steps() as f64 + 1.0,
             limit: N::limit(grid.clip_steps()),
         }
     }
 
-    /// Adds the contribution of a dense row.
+    /// Adds the contributions of the chosen rows of a table, with plain loops or others that give the
+    /// same bits. The norms of a few rows come first, so that their square roots and quotients are not
+    /// waited for one by one.
     #[inline(always)]
-    pub(crate) fn add_dense<T: Number, N: Norm>(&mut self, row: &[T], ball: &Ball<T>) {
-        self.make_room();
-        let centre = &ball.centre[..row.len()];
-        let norm = N::norm(sum_of_terms::<T, N>(row, centre).to_f64());
-        if !norm.is_finite() {
-            return self.add_unusual::<T, N>(row, ball);
-        }
-        let factor = ball.factor(norm);
-        let found = self.add_scaled::<T, N>(row, centre, T::of(factor));
-        if found > self.limit {
-            // Integers can be taken back exactly.
-            self.retract(row, centre, T::of(factor));
-            let second = T::of(ball.second_factor::<N>(factor, found));
-            if self.add_scaled::<T, N>(row, centre, second) > self.limit {
-                self.retract(row, centre, second);
+    pub(crate) fn add_dense<T: Number, N: Norm>(
+        &mut self,
+        values: &[T],
+        chosen: &[usize],
+        ball: &Ball<T>,
+        sum_of_terms: impl Fn(&[T], &[T]) -> T,
+        add_scaled: impl Fn(&mut Self, &[T], &[T], T) -> u64,
+    ) {
+        let row = |unit: usize| &values[unit * ball.width..(unit + 1) * ball.width];
+        let centre = ball.centre.as_slice();
+        let mut norms = [0.0; AT_ONCE];
+        for batch in chosen.chunks(AT_ONCE) {
+            for (norm, &unit) in norms.iter_mut().zip(batch) {
+                *norm = N::norm(sum_of_terms(row(unit), centre).to_f64());
+            }
+            for (&norm, &unit) in norms.iter().zip(batch) {
+                self.make_room();
+                let row = row(unit);
+                if !norm.is_finite() {
+                    self.add_unusual::<T, N>(row, ball);
+                    continue;
+                }
+                let factor = ball.factor(norm);
+                let found = add_scaled(self, row, centre, T::of(factor));
+                if found > self.limit {
+                    self.add_again::<T, N>(row, factor, found, ball);
+                }
             }
         }
     }
 
-    /// Adds the integers of a row and returns the sum of their terms.
+    /// Takes back a row's integers that were too long, which is exact, and tries once more.
+    #[cold]
+    #[inline(never)]
+    fn add_again<T: Number, N: Norm>(&mut self, row: &[T], factor: f64, found: u64, ball: &Ball<T>) {
+        self.retract(row, &ball.centre, T::of(factor));
+        let second = T::of(ball.second_factor::<N>(factor, found));
+        if self.add_scaled::<T, N>(row, &ball.centre, second) > self.limit {
+            self.retract(row, &ball.centre, second);
+        }
+    }
+
+    /// [`Self::add_dense`] with the loops below.
+    #[inline(always)]
+    pub(crate) fn add_dense_plainly<T: Number, N: Norm>(
+        &mut self,
+        values: &[T],
+        chosen: &[usize],
+        ball: &Ball<T>,
+    ) {
+        self.add_dense::<T, N>(values, chosen, ball, sum_of_terms::<T, N>, Self::add_scaled::<T, N>);
+    }
+
+    /// [`Self::add_dense`] with the loops of [`super::avx2`].
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    pub(crate) fn add_dense_avx2(&mut self, values: &[f32], chosen: &[usize], ball: &Ball<f32>) {
+        self.add_dense::<f32, super::L2>(
+            values,
+            chosen,
+            ball,
+            |row, centre| avx2::sum_of_squares(row, centre),
+            |sums, row, centre, factor| {
+                let (most, segment) = (sums.most as f32, sums.segment);
+                avx2::add_scaled(row, centre, &mut sums.narrow, factor, most, segment)
+            },
+        );
+    }
+
+    /// Adds the integers of a row and returns the sum of their terms. The centre is padded with zeros to
+    /// whole lanes, and so are the sums.
     #[inline(always)]
     fn add_scaled<T: Number, N: Norm>(&mut self, row: &[T], centre: &[T], factor: T) -> u64 {
+        let most = T::of(self.most);
+        let ((rows, rest), (centres, _)) = (row.as_chunks(), centre.as_chunks());
+        let (sums, _) = self.narrow.as_chunks_mut();
         let mut total = 0u64;
-        let most = self.most;
-        for (part, x) in row.chunks(SEGMENT).enumerate() {
-            let columns = part * SEGMENT..part * SEGMENT + x.len();
-            let (c, s) = (&centre[columns.clone()], &mut self.narrow[columns]);
+        let parts = rows.chunks(self.segment).zip(centres.chunks(self.segment));
+        for ((rows, centres), sums) in parts.zip(sums.chunks_mut(self.segment)) {
             let mut terms = [0u64; LANES];
-            let mut rows = x.chunks_exact(LANES);
-            let mut centres = c.chunks_exact(LANES);
-            let mut sums = s.chunks_exact_mut(LANES);
-            for ((x, c), s) in (&mut rows).zip(&mut centres).zip(&mut sums) {
-                for i in 0..LANES {
-                    let k = steps(x[i], c[i], factor, most);
-                    s[i] = s[i].wrapping_add(k);
-                    terms[i] += N::integer_term(k);
-                }
+            for ((x, c), s) in rows.iter().zip(centres).zip(sums) {
+                add_lanes::<T, N>(x, c, s, factor, most, &mut terms);
             }
-            let rest = rows.remainder().iter().zip(centres.remainder()).zip(sums.into_remainder());
-            for (term, ((&x, &c), s)) in terms.iter_mut().zip(rest) {
-                let k = steps(x, c, factor, most);
-                *s = s.wrapping_add(k);
-                *term += N::integer_term(k);
-            }
-            total = terms.iter().fold(total, |total, &term| total.saturating_add(term));
+            total = total.saturating_add(across(terms));
+        }
+        if !rest.is_empty() {
+            let mut terms = [0u64; LANES];
+            let (x, at) = (padded(rest), rows.len());
+            add_lanes::<T, N>(&x, &centres[at], &mut sums[at], factor, most, &mut terms);
+            total = total.saturating_add(across(terms));
         }
         total
     }
@@ -169,8 +264,9 @@ impl Accumulator {
     /// Takes back what [`Self::add_scaled`] added.
     #[cold]
     fn retract<T: Number>(&mut self, row: &[T], centre: &[T], factor: T) {
+        let most = T::of(self.most);
         for ((&x, &c), s) in row.iter().zip(centre).zip(&mut self.narrow) {
-            *s = s.wrapping_sub(steps(x, c, factor, self.most));
+            *s = s.wrapping_sub(steps(x, c, factor, most));
         }
     }
 
@@ -183,7 +279,7 @@ impl Accumulator {
             row.iter().zip(&ball.centre).map(|(x, c)| 0.5 * x.to_f64() - 0.5 * c.to_f64()).collect();
         let largest = halves.iter().fold(0.0f64, |most, x| most.max(x.abs()));
         let scaled: Vec<f64> = halves.iter().map(|x| x / largest).collect();
-        let origin = vec![0.0; row.len()];
+        let origin = vec![0.0; ball.centre.len()];
         let norm = N::norm(sum_of_terms::<f64, N>(&scaled, &origin));
         if !norm.is_finite() {
             return;
@@ -228,7 +324,7 @@ impl Accumulator {
     ) {
         if self.is_row(columns, row) {
             let dense = self.scattered(columns, row);
-            self.add_dense::<T, N>(&dense, ball);
+            self.add_dense_plainly::<T, N>(&dense, &[0], ball);
         }
     }
 
@@ -274,6 +370,7 @@ impl Accumulator {
     }
 
     fn flush(&mut self) {
+        // The padding of `narrow` has no partner, and is zero.
         for (wide, narrow) in self.wide.iter_mut().zip(&mut self.narrow) {
             *wide = wide.wrapping_add(i64::from(std::mem::take(narrow)));
         }

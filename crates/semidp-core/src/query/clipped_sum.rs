@@ -4,6 +4,7 @@ use super::clip::{Accumulator, Ball};
 use super::{Grid, L1, L2, Norm};
 use crate::data::{Block, CsrBlock, DenseBlock, Number, Public, Selection};
 use crate::{Error, Result};
+use std::any::TypeId;
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -87,17 +88,22 @@ impl<N: Norm> Worker<N> {
     /// Adds the chosen units of a block, which are `units` of the whole. A block of another shape than
     /// its source promised contributes nothing.
     pub(crate) fn add(&mut self, block: Block<'_>, selection: &Selection, units: Range<usize>) {
-        let width = self.single.width();
+        let (width, rows) = (self.single.width(), units.len());
+        let chosen = selection.within(units);
         match block {
-            Block::DenseF32(block) if fits(&block, &units, width) => {
-                add_dense::<f32, N>(&mut self.sums, &block, selection, units, &self.single);
+            Block::DenseF32(block) if fits(&block, rows, width) => {
+                add_single::<N>(&mut self.sums, block.values, &chosen, &self.single);
             }
-            Block::DenseF64(block) if fits(&block, &units, width) => {
-                add_dense::<f64, N>(&mut self.sums, &block, selection, units, &self.double);
+            Block::DenseF64(block) if fits(&block, rows, width) => {
+                self.sums.add_dense_plainly::<f64, N>(block.values, &chosen, &self.double);
             }
-            Block::CsrF32(block) => add_sparse::<f32, N>(&mut self.sums, &block, selection, units, &self.single),
-            Block::CsrF64(block) => add_sparse::<f64, N>(&mut self.sums, &block, selection, units, &self.double),
-            Block::DenseF32(_) | Block::DenseF64(_) => {}
+            Block::CsrF32(block) if block.offsets.len() == rows + 1 => {
+                add_sparse::<f32, N>(&mut self.sums, &block, &chosen, &self.single);
+            }
+            Block::CsrF64(block) if block.offsets.len() == rows + 1 => {
+                add_sparse::<f64, N>(&mut self.sums, &block, &chosen, &self.double);
+            }
+            _ => {}
         }
     }
 
@@ -106,77 +112,41 @@ impl<N: Norm> Worker<N> {
     }
 }
 
-fn fits<T>(block: &DenseBlock<'_, T>, units: &Range<usize>, width: usize) -> bool {
-    block.width == width && block.values.len() == units.len() * width
+fn fits<T>(block: &DenseBlock<'_, T>, rows: usize, width: usize) -> bool {
+    block.width == width && block.values.len() == rows * width
 }
 
-/// Dense rows with the widest vectors that the processor has. Both branches are the same source and
-/// give the same bits.
-fn add_dense<T: Number, N: Norm>(
-    sums: &mut Accumulator,
-    block: &DenseBlock<'_, T>,
-    selection: &Selection,
-    units: Range<usize>,
-    ball: &Ball<T>,
-) {
+/// Dense rows in single precision, with vector instructions where the processor has them.
+fn add_single<N: Norm>(sums: &mut Accumulator, values: &[f32], chosen: &[usize], ball: &Ball<f32>) {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") {
+    if TypeId::of::<N>() == TypeId::of::<L2>() && std::arch::is_x86_feature_detected!("avx2") {
         // SAFETY: the function needs AVX2, which this processor has; it has no other precondition.
         #[expect(unsafe_code, reason = "calling code compiled for a processor feature")]
         unsafe {
-            return add_dense_avx2::<T, N>(sums, block, selection, units, ball);
+            return sums.add_dense_avx2(values, chosen, ball);
         }
     }
-    add_dense_rows::<T, N>(sums, block, selection, units, ball);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn add_dense_avx2<T: Number, N: Norm>(
-    sums: &mut Accumulator,
-    block: &DenseBlock<'_, T>,
-    selection: &Selection,
-    units: Range<usize>,
-    ball: &Ball<T>,
-) {
-    add_dense_rows::<T, N>(sums, block, selection, units, ball);
-}
-
-#[inline(always)]
-fn add_dense_rows<T: Number, N: Norm>(
-    sums: &mut Accumulator,
-    block: &DenseBlock<'_, T>,
-    selection: &Selection,
-    units: Range<usize>,
-    ball: &Ball<T>,
-) {
-    let width = block.width;
-    selection.for_each(units, |unit| {
-        sums.add_dense::<T, N>(&block.values[unit * width..(unit + 1) * width], ball);
-    });
+    sums.add_dense_plainly::<f32, N>(values, chosen, ball);
 }
 
 fn add_sparse<T: Number, N: Norm>(
     sums: &mut Accumulator,
     block: &CsrBlock<'_, T>,
-    selection: &Selection,
-    units: Range<usize>,
+    chosen: &[usize],
     ball: &Ball<T>,
 ) {
-    if block.offsets.len() != units.len() + 1 {
-        return;
-    }
-    selection.for_each(units, |unit| {
+    for &unit in chosen {
         let entries = block.offsets[unit]..block.offsets[unit + 1];
-        let (Some(columns), Some(row)) = (block.columns.get(entries.clone()), block.values.get(entries)) else {
-            return;
+        let (Some(columns), Some(row)) = (block.columns.get(entries.clone()), block.values.get(entries))
+        else {
+            continue;
         };
         if ball.at_origin {
             sums.add_sparse::<T, N>(columns, row, ball);
         } else {
             sums.add_sparse_about_centre::<T, N>(columns, row, ball);
         }
-    });
+    }
 }
 
 #[cfg(test)]
@@ -202,7 +172,7 @@ mod tests {
                 })
                 .collect();
             let query = ClippedSum::l2(Public(vec![0.1; width]), 1.0).unwrap();
-            let block = DenseBlock { values: &values, width };
+            let all: Vec<usize> = (0..rows).collect();
             let run = |vector: bool| {
                 let mut worker = query.worker();
                 let (sums, ball) = (&mut worker.sums, &worker.single);
@@ -210,10 +180,10 @@ mod tests {
                     // SAFETY: checked above.
                     #[expect(unsafe_code, reason = "calling code compiled for a processor feature")]
                     unsafe {
-                        add_dense_avx2::<f32, L2>(sums, &block, &Selection::Everyone, 0..rows, ball);
+                        sums.add_dense_avx2(&values, &all, ball);
                     }
                 } else {
-                    add_dense_rows::<f32, L2>(sums, &block, &Selection::Everyone, 0..rows, ball);
+                    sums.add_dense_plainly::<f32, L2>(&values, &all, ball);
                 }
                 worker.into_sums()
             };

@@ -1,6 +1,8 @@
 //! Questions to private data: each turns units into an integer [`Partial`] sum of bounded
 //! contributions, which only noise can release.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 mod clip;
 mod clipped_sum;
 mod grid;
@@ -8,8 +10,8 @@ mod partial;
 
 pub use clipped_sum::ClippedSum;
 pub use grid::Grid;
-pub use partial::Partial;
 pub(crate) use partial::Lineage;
+pub use partial::Partial;
 
 /// The norm in which contributions are bounded.
 pub trait Norm: sealed::NormLaw {}

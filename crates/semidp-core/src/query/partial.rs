@@ -53,7 +53,8 @@ impl<N: Norm> Partial<N> {
     pub fn merge(mut self, other: Self) -> Result<Self> {
         let refuse = |reason| Err(Error::Unmergeable { reason });
         let (mine, others) = (self.lineage, other.lineage);
-        if (mine.run, mine.step, mine.query, mine.shards) != (others.run, others.step, others.query, others.shards)
+        if (mine.run, mine.step, mine.query, mine.shards)
+            != (others.run, others.step, others.query, others.shards)
         {
             return refuse("they are of different queries, steps or runs");
         }

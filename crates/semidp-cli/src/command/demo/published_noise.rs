@@ -1,23 +1,14 @@
-//! `semidp demo`: a privacy question answered on embedded numbers.
-//!
-//! The question is that of the paper's linear regression: what did its published noise cost, and
-//! how much noise does its own definition of neighbours need?
+//! What the published noise of the paper's linear regression costs, and how much its own definition
+//! of neighbours needs.
 
-use crate::failure::Failure;
 use crate::number::{count, exact, nearest};
-use crate::output::Output;
 use crate::report::bound;
 use crate::table;
-use clap::Args;
 use semidp_accounting::{
     Adjacency, CountedEvent, Delta, Epsilon, Error, Event, NoiseMultiplier, SampleRate, Steps,
     calibrate_noise, epsilon,
 };
 use serde_json::{Value, json};
-
-const EXAMPLE: &str = "\
-EXAMPLE
-  semidp demo";
 
 const ROWS: u64 = 30_000;
 const BATCH: u64 = 500;
@@ -37,13 +28,8 @@ const PAPER: [(u64, f64); 9] = [
     (95, 47.344),
 ];
 
-/// Show what published noise really costs, on embedded numbers.
-#[derive(Args)]
-#[command(after_help = EXAMPLE)]
-pub struct Demo {}
-
 /// One setting of the paper, answered.
-struct Row {
+pub struct Row {
     share: f64,
     private_rows: u64,
     sample_rate: f64,
@@ -54,19 +40,8 @@ struct Row {
     needed_noise: f64,
 }
 
-impl Demo {
-    /// Answers.
-    pub fn run(self, output: &Output) -> Result<(), Failure> {
-        output.note("36 privacy questions on embedded numbers; a few seconds");
-        let rows = answer_all()?;
-        output.answer(&as_json(&rows), || as_text(&rows))?;
-        output.note("idealised arithmetic: the guarantee holds for real-valued noise");
-        Ok(())
-    }
-}
-
 /// All rows, in as many threads as there are processors.
-fn answer_all() -> Result<Vec<Row>, Error> {
+pub fn answer_all() -> Result<Vec<Row>, Error> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(PAPER.len());
     let every = |first: usize| PAPER.iter().enumerate().skip(first).step_by(threads);
     let mut rows = std::thread::scope(|scope| {
@@ -113,7 +88,7 @@ fn answer((percent, paper_noise): (u64, f64)) -> Result<Row, Error> {
     })
 }
 
-fn as_json(rows: &[Row]) -> Value {
+pub fn as_json(rows: &[Row]) -> Value {
     let rows: Vec<Value> = rows
         .iter()
         .map(|row| {
@@ -142,7 +117,7 @@ fn as_json(rows: &[Row]) -> Value {
     })
 }
 
-fn as_text(rows: &[Row]) -> String {
+pub fn as_text(rows: &[Row]) -> String {
     let question = format!(
         "A published study trains linear regression on {} rows, some of them public, with {} noisy steps \
          on batches of about {BATCH} private rows. It adds noise for epsilon {EPSILON} at delta {}. What \
@@ -176,17 +151,7 @@ fn as_text(rows: &[Row]) -> String {
             ]
         })
         .collect();
-    let next = "\
-What to type next:
-  semidp account --noise-multiplier 2.744 --sample-rate 0.0185 --steps 5000 --delta 1e-5
-  semidp calibrate --epsilon 2 --delta 1e-5 --sample-rate 0.0185 --steps 5000
-  semidp --help";
-    format!(
-        "{}\n\n{}\n\n{}\n\n{next}",
-        table::wrap(&question, ""),
-        table::columns(&headings, cells),
-        reading(rows)
-    )
+    format!("{}\n\n{}\n\n{}", table::wrap(&question, ""), table::columns(&headings, cells), reading(rows))
 }
 
 /// What the table says, in words; every figure comes from it.
