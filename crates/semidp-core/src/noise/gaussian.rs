@@ -392,4 +392,43 @@ mod tests {
         assert_eq!(carried(1, 3, Some([third, third + 1, 0]), &mut stream), 1);
         assert_eq!(carried(1, 3, Some([third, third, third + 1]), &mut stream), 1);
     }
+
+    /// Φ(x) by the series of its integral for small x and a continued fraction for the tail, to 1e-12:
+    /// independent of everything above.
+    fn normal_cdf(x: f64) -> f64 {
+        let density = (-0.5 * x * x).exp() / std::f64::consts::TAU.sqrt();
+        if x.abs() < 4.0 {
+            let (mut term, mut sum) = (x, x);
+            for k in 1..200 {
+                term *= x * x / f64::from(2 * k + 1);
+                sum += term;
+            }
+            0.5 + density * sum
+        } else {
+            let tail = (1..200).rev().fold(x.abs(), |below, k| x.abs() + f64::from(k) / below);
+            if x > 0.0 { 1.0 - density / tail } else { density / tail }
+        }
+    }
+
+    /// DKW: with N = 200,000 draws the empirical distribution function is within 0.00732 of the true
+    /// one except with probability 1e-9.
+    #[test]
+    fn follows_the_rounded_law() {
+        assert!((normal_cdf(1.96) - 0.975_002_104_851_78).abs() < 1e-12);
+        assert!((normal_cdf(-5.0) / 2.866_515_718_791_946e-7 - 1.0).abs() < 1e-9);
+        for std in [1u64, 2, 5, 1000, (1 << 24) + 3, LARGEST_STD] {
+            let mut values = vec![0i64; 200_000];
+            add_rounded_gaussian(&mut values, std, &mut stream(20 + std));
+            values.sort_unstable();
+            let sigma = std as f64;
+            let distance = (-50..=50)
+                .map(|i| {
+                    let k = (0.1 * f64::from(i) * sigma).round();
+                    let found = values.partition_point(|&v| v as f64 <= k) as f64 / 200_000.0;
+                    (found - normal_cdf((k + 0.5) / sigma)).abs()
+                })
+                .fold(0.0, f64::max);
+            assert!(distance < 0.007_32, "{std}: {distance}");
+        }
+    }
 }

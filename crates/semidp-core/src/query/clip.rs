@@ -2,9 +2,10 @@
 //!
 //! What privacy rests on is small, and in integers: a row's integers stay in the sum only if their
 //! norm, computed exactly, is at most the bound; otherwise they are taken back, and a second attempt
-//! with a smaller factor either fits or is taken back too. Whatever the floating-point code before it does (rounding, overflow, NaN) changes which
-//! integers are offered, never that they are bounded, and it sees one row alone: so a contribution is
-//! a function of the query and the unit, bit for bit, whatever else is in the batch.
+//! with a smaller factor either fits or is taken back too. Whatever the floating-point code before it
+//! does (rounding, overflow, NaN) changes which integers are offered, never that they are bounded. It
+//! sees one row alone: so a contribution is a function of the query and the unit, bit for bit, whatever
+//! else is in the batch.
 //!
 //! Sums of floats are in sixteen fixed lanes, so that vector instructions give the same bits as the
 //! plain loops here.
@@ -17,23 +18,6 @@ use crate::data::Number;
 
 /// Lanes of a sum.
 pub(super) const LANES: usize = 16;
-
-/// Adds the integers of some columns to their sums, and their terms to the lanes'.
-#[inline(always)]
-fn add_lanes<T: Number, N: Norm>(
-    x: &[T; LANES],
-    c: &[T; LANES],
-    sums: &mut [i32; LANES],
-    factor: T,
-    most: T,
-    terms: &mut [u64; LANES],
-) {
-    for i in 0..LANES {
-        let k = steps(x[i], c[i], factor, most);
-        sums[i] = sums[i].wrapping_add(k);
-        terms[i] += N::integer_term(k);
-    }
-}
 
 /// Rows whose norms are computed together.
 const AT_ONCE: usize = 16;
@@ -89,6 +73,23 @@ fn sum_of_terms<T: Number, N: Norm>(row: &[T], centre: &[T]) -> T {
         add(&padded(rest), &centres[rows.len()]);
     }
     across(sums)
+}
+
+/// Adds the integers of some columns to their sums, and their terms to the lanes'.
+#[inline(always)]
+fn add_lanes<T: Number, N: Norm>(
+    x: &[T; LANES],
+    c: &[T; LANES],
+    sums: &mut [i32; LANES],
+    factor: T,
+    most: T,
+    terms: &mut [u64; LANES],
+) {
+    for i in 0..LANES {
+        let k = steps(x[i], c[i], factor, most);
+        sums[i] = sums[i].wrapping_add(k);
+        terms[i] += N::integer_term(k);
+    }
 }
 
 /// Sums of integer contributions: 32 bits while that is enough, 64 bits beyond.
@@ -284,7 +285,9 @@ impl Accumulator {
         if !norm.is_finite() {
             return;
         }
-        let factor = ball.per_step * (ball.clip_norm / norm * SHIER);
+        // The row itself is 2·largest times the scaled one: squares overflow before clipping is due
+        // where the clip norm is huge.
+        let factor = ball.per_step * (ball.clip_norm / norm * SHIER).min(2.0 * largest);
         if self.add_scaled::<f64, N>(&scaled, &origin, factor) > self.limit {
             self.retract(&scaled, &origin, factor);
         }
