@@ -193,28 +193,27 @@ fn ask(mut accountant: impl Accountant, events: &[CountedEvent], delta: Delta) -
 
 /// ε by the Rényi accountant alone; infinite where it leaves the range.
 fn probe_rdp(events: &[CountedEvent], adjacency: Adjacency, delta: Delta) -> Result<f64> {
-    finite_or_infinite(ask(RdpAccountant::new(adjacency), events, delta))
+    finite_or_infinite(ask(RdpAccountant::new(adjacency), events, delta).map(Epsilon::get))
 }
 
-fn finite_or_infinite(answer: Result<Epsilon>) -> Result<f64> {
+fn finite_or_infinite(answer: Result<f64>) -> Result<f64> {
     match answer {
-        Ok(epsilon) => Ok(epsilon.get()),
         Err(Error::OutOfRange { .. }) => Ok(f64::INFINITY),
-        Err(error) => Err(error),
+        other => other,
     }
 }
 
-/// ε of the accountant that [`crate::epsilon`] reports; infinite where it leaves the range.
+/// ε of the accountant that [`crate::epsilon`] reports; infinite where it leaves the range by far.
 fn probe(events: &[CountedEvent], adjacency: Adjacency, delta: Delta, options: PldOptions) -> Result<f64> {
-    let answer = if delta.get() == 0.0 {
-        ask(PureAccountant::new(adjacency), events, delta)
-    } else {
-        match ask(PldAccountant::with_options(adjacency, options), events, delta) {
-            Err(Error::UnknownEvent { .. }) => ask(RdpAccountant::new(adjacency), events, delta),
-            other => other,
-        }
-    };
-    finite_or_infinite(answer)
+    if delta.get() == 0.0 {
+        return finite_or_infinite(ask(PureAccountant::new(adjacency), events, delta).map(Epsilon::get));
+    }
+    let mut accountant = PldAccountant::with_options(adjacency, options);
+    match accountant.compose_all(events) {
+        Err(Error::UnknownEvent { .. }) => probe_rdp(events, adjacency, delta),
+        Err(error) => Err(error),
+        Ok(()) => finite_or_infinite(accountant.epsilon_beyond_range(delta)),
+    }
 }
 
 /// Whether ε is at most the target for certain, seen without composing on a fine grid.

@@ -81,6 +81,31 @@ impl PldAccountant {
         Ok(Delta::saturating(self.problem(direction).delta(epsilon.get())))
     }
 
+    /// ε(δ), also somewhat above the largest ε that is ever printed: a search interpolates across it.
+    pub(crate) fn epsilon_beyond_range(&self, delta: Delta) -> Result<f64> {
+        let target = delta.positive()?.get();
+        if self.parts.is_empty() {
+            return Ok(0.0);
+        }
+        match self.single() {
+            Some(Pair::Gaussian { mu }) => return Ok(convert::gaussian_epsilon(Mu::new(mu)?, delta)?.get()),
+            Some(pair) if pair.delta(0.0) <= target => return Ok(0.0),
+            Some(pair) if pair.delta(LARGEST_EPSILON) > target => return Ok(f64::INFINITY),
+            Some(pair) => {
+                return Ok(search::bisect(0.0, LARGEST_EPSILON, |e| pair.delta(e) <= target).1);
+            }
+            None => {}
+        }
+        let mut worst = 0.0f64;
+        for &direction in self.directions() {
+            let problem = self.problem(direction);
+            if worst == 0.0 || !problem.is_certainly_below(worst, target) {
+                worst = worst.max(problem.epsilon(target)?);
+            }
+        }
+        Ok(worst)
+    }
+
     /// Whether answers near δ are tight. Compositions of events of very different size may ask for a
     /// finer grid than is affordable; then an answer is an upper bound like any other, but not a tight
     /// one, and may lie above another accountant's.
@@ -151,30 +176,7 @@ impl Accountant for PldAccountant {
     }
 
     fn epsilon(&self, delta: Delta) -> Result<Epsilon> {
-        let target = delta.positive()?.get();
-        if self.parts.is_empty() {
-            return Epsilon::new(0.0);
-        }
-        match self.single() {
-            Some(Pair::Gaussian { mu }) => {
-                return epsilon_in_range(convert::gaussian_epsilon(Mu::new(mu)?, delta)?.get());
-            }
-            Some(pair) if pair.delta(0.0) <= target => return Epsilon::new(0.0),
-            Some(pair) if pair.delta(LARGEST_EPSILON) > target => return epsilon_in_range(f64::INFINITY),
-            Some(pair) => {
-                let (_, safe) = search::bisect(0.0, LARGEST_EPSILON, |e| pair.delta(e) <= target);
-                return Epsilon::new(safe);
-            }
-            None => {}
-        }
-        let mut worst = 0.0f64;
-        for &direction in self.directions() {
-            let problem = self.problem(direction);
-            if worst == 0.0 || !problem.is_certainly_below(worst, target) {
-                worst = worst.max(problem.epsilon(target)?);
-            }
-        }
-        epsilon_in_range(worst)
+        epsilon_in_range(self.epsilon_beyond_range(delta)?)
     }
 
     fn delta(&self, epsilon: Epsilon) -> Result<Delta> {

@@ -184,7 +184,7 @@ impl<'a> Problem<'a> {
         let (mut best, mut apart) = (f64::INFINITY, f64::INFINITY);
         let mut refine = 1.0;
         for _ in 0..16 {
-            let composed = scout.compose(saddle, log_delta, refine);
+            let (composed, pessimism) = scout.compose_judged(saddle, log_delta, refine);
             let Some(epsilon) = composed.epsilon(delta) else {
                 if !composed.is_whole() {
                     break;
@@ -206,7 +206,9 @@ impl<'a> Problem<'a> {
                     return Ok(apart.min(epsilon));
                 }
             }
-            if best.is_finite() && composed.delta(best) >= delta * (1.0 - self.options.tolerance) {
+            let settled = best.is_finite() && composed.delta(best) >= delta * (1.0 - self.options.tolerance);
+            // A grid that was as fine as is affordable, and not fine enough, cannot be refined.
+            if settled || pessimism > 10.0 * self.options.tolerance {
                 best = best.min(epsilon);
                 break;
             }
