@@ -9,9 +9,8 @@ use crate::release::{Noised, Release};
 use crate::{Error, Result, parallel};
 use semidp_accounting::{Adjacency, Certificate, CountedEvent, Delta, Steps, Trust};
 use std::fmt;
-use std::ops::Range;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// What a run is allowed to do: a noise law, a sampling, a number of steps. Fixed before the run;
 /// clip norms and centres may follow earlier releases.
@@ -287,29 +286,30 @@ impl<S: BlockSource, M: Mechanism> Run<'_, S, M> {
         }
         .select(ticket.step);
         let number = self.queries.fetch_add(1, Ordering::Relaxed);
-        let cut = |part: usize, parts: usize, whole: Range<usize>| {
-            let at = |i: usize| whole.start + whole.len() * i / parts;
-            at(part)..at(part + 1)
-        };
         let mut partials = Vec::new();
         for shard in 0..shards {
-            let blocks = cut(shard as usize, shards as usize, 0..source.blocks());
+            let at = |shard: u32| source.blocks() * shard as usize / shards as usize;
+            let blocks = at(shard)..at(shard + 1);
             let threads = self.session.threads.min(blocks.len().max(1));
-            let mut parts: Vec<(Range<usize>, Result<Vec<i64>>)> =
-                (0..threads).map(|t| (cut(t, threads, blocks.clone()), Ok(Vec::new()))).collect();
-            parallel::for_each(&mut parts, threads, |(blocks, sums)| {
+            // Whoever is free takes the next block: sums are exact, so it makes no difference who.
+            let next = AtomicUsize::new(blocks.start);
+            let mut parts: Vec<Result<Vec<i64>>> = (0..threads).map(|_| Ok(Vec::new())).collect();
+            parallel::for_each(&mut parts, threads, |sums| {
                 let mut worker = query.worker();
                 let mut visit_all = || -> Result<()> {
-                    for block in blocks.clone() {
-                        source
-                            .visit(block, &mut |rows| worker.add(rows, &selection, source.units_of(block)))?;
+                    loop {
+                        let block = next.fetch_add(1, Ordering::Relaxed);
+                        if block >= blocks.end {
+                            return Ok(());
+                        }
+                        let units = source.units_of(block);
+                        source.visit(block, &mut |rows| worker.add(rows, &selection, units.clone()))?;
                     }
-                    Ok(())
                 };
                 *sums = visit_all().map(|()| worker.into_sums());
             });
             let mut total = vec![0i64; query.width()];
-            for (_, sums) in parts {
+            for sums in parts {
                 for (sum, part) in total.iter_mut().zip(sums?) {
                     *sum = sum.wrapping_add(part);
                 }

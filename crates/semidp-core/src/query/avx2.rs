@@ -85,52 +85,63 @@ fn halves<T>(lanes: &[T; LANES]) -> [&[T; HALF]; 2] {
     [&halves[0], &halves[1]]
 }
 
-/// Adds trunc((x − c)·factor), at most `most` in absolute value, to the sums and returns the sum of its
-/// squares; `segment` groups of lanes sum to less than 2^63.
+/// Adds trunc((x − c)·factor), at most `most` in absolute value, of two rows to the sums and returns the
+/// sums of their squares; `segment` groups of lanes sum to less than 2^63.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) fn add_scaled(
-    row: &[f32],
+pub(super) fn add_pair(
+    rows: [&[f32]; 2],
     centre: &[f32],
     sums: &mut [i32],
-    factor: f32,
+    factors: [f32; 2],
     most: f32,
     segment: usize,
-) -> u64 {
-    let (factor, most) = (_mm256_set1_ps(factor), _mm256_set1_ps(most));
+) -> [u64; 2] {
+    let most = _mm256_set1_ps(most);
     let least = _mm256_sub_ps(_mm256_setzero_ps(), most);
+    let [factor_a, factor_b] = factors.map(|factor| _mm256_set1_ps(factor));
     // The second operand is the answer where the first is not a number.
-    let steps = |x: __m256, c: __m256| {
+    let steps = |x: __m256, c: __m256, factor: __m256| {
         let scaled = _mm256_mul_ps(_mm256_sub_ps(x, c), factor);
         _mm256_cvttps_epi32(_mm256_min_ps(_mm256_max_ps(scaled, least), most))
     };
-    let mut total = 0u64;
-    let mut terms = _mm256_setzero_si256();
     // Squares of the even and the odd integers, as 64-bit numbers.
     let squares = |k: __m256i| {
         let odd = _mm256_srli_epi64::<32>(k);
         _mm256_add_epi64(_mm256_mul_epi32(k, k), _mm256_mul_epi32(odd, odd))
     };
-    let (rows, rest) = row.as_chunks::<HALF>();
+    let add = |s: &mut [i32; HALF], a: __m256i, b: __m256i| {
+        store_integers(s, _mm256_add_epi32(load_integers(s), _mm256_add_epi32(a, b)));
+    };
+    let [(rows_a, rest_a), (rows_b, rest_b)] = rows.map(|row| row.as_chunks::<HALF>());
     let (centres, _) = centre.as_chunks::<HALF>();
     let (sums, _) = sums.as_chunks_mut::<HALF>();
-    let parts = rows.chunks(2 * segment).zip(centres.chunks(2 * segment));
-    for ((rows, centres), sums) in parts.zip(sums.chunks_mut(2 * segment)) {
-        for ((x, c), s) in rows.iter().zip(centres).zip(sums) {
-            let k = steps(load(x), load(c));
-            store_integers(s, _mm256_add_epi32(load_integers(s), k));
-            terms = _mm256_add_epi64(terms, squares(k));
+    let mut totals = [0u64; 2];
+    let mut start = 0;
+    while start < rows_a.len() {
+        let part = start..(start + 2 * segment).min(rows_a.len());
+        start = part.end;
+        let mut terms = [_mm256_setzero_si256(); 2];
+        let rows = rows_a[part.clone()].iter().zip(&rows_b[part.clone()]);
+        for (((x, y), c), s) in rows.zip(&centres[part.clone()]).zip(&mut sums[part]) {
+            let c = load(c);
+            let (a, b) = (steps(load(x), c, factor_a), steps(load(y), c, factor_b));
+            add(s, a, b);
+            terms[0] = _mm256_add_epi64(terms[0], squares(a));
+            terms[1] = _mm256_add_epi64(terms[1], squares(b));
         }
-        total = total.saturating_add(sum_of_lanes(terms));
-        terms = _mm256_setzero_si256();
+        totals = [0, 1].map(|i| totals[i].saturating_add(sum_of_lanes(terms[i])));
     }
-    if !rest.is_empty() {
-        let k = steps(load_some(rest), load(&centres[rows.len()]));
-        let s = &mut sums[rows.len()];
-        store_integers(s, _mm256_add_epi32(load_integers(s), k));
-        total = total.saturating_add(sum_of_lanes(squares(k)));
+    if !rest_a.is_empty() {
+        let c = load(&centres[rows_a.len()]);
+        let (a, b) = (steps(load_some(rest_a), c, factor_a), steps(load_some(rest_b), c, factor_b));
+        add(&mut sums[rows_a.len()], a, b);
+        totals = [
+            totals[0].saturating_add(sum_of_lanes(squares(a))),
+            totals[1].saturating_add(sum_of_lanes(squares(b))),
+        ];
     }
-    total
+    totals
 }
 
 #[inline]

@@ -165,8 +165,8 @@ impl Accumulator {
     }
 
     /// Adds the contributions of the chosen rows of a table, with plain loops or others that give the
-    /// same bits. The norms of a few rows come first, so that their square roots and quotients are not
-    /// waited for one by one.
+    /// same bits. The norms of a few rows come first, so that nothing is waited for row by row, and rows
+    /// are added in pairs, which loads and stores the sums half as often.
     #[inline(always)]
     pub(crate) fn add_dense<T: Number, N: Norm>(
         &mut self,
@@ -174,28 +174,49 @@ impl Accumulator {
         chosen: &[usize],
         ball: &Ball<T>,
         sum_of_terms: impl Fn(&[T], &[T]) -> T,
-        add_scaled: impl Fn(&mut Self, &[T], &[T], T) -> u64,
+        add_pair: impl Fn(&mut Self, [&[T]; 2], &[T], [T; 2]) -> [u64; 2],
     ) {
         let row = |unit: usize| &values[unit * ball.width..(unit + 1) * ball.width];
         let centre = ball.centre.as_slice();
-        let mut norms = [0.0; AT_ONCE];
+        let mut terms = [0.0; AT_ONCE];
         for batch in chosen.chunks(AT_ONCE) {
-            for (norm, &unit) in norms.iter_mut().zip(batch) {
-                *norm = N::norm(sum_of_terms(row(unit), centre).to_f64());
+            for (term, &unit) in terms.iter_mut().zip(batch) {
+                *term = sum_of_terms(row(unit), centre).to_f64();
             }
-            for (&norm, &unit) in norms.iter().zip(batch) {
-                self.make_room();
-                let row = row(unit);
-                if !norm.is_finite() {
-                    self.add_unusual::<T, N>(row, ball);
-                    continue;
-                }
-                let factor = ball.factor(norm);
-                let found = add_scaled(self, row, centre, T::of(factor));
-                if found > self.limit {
-                    self.add_again::<T, N>(row, factor, found, ball);
+            // All square roots and quotients together.
+            let factors = terms.map(|term| ball.factor(N::norm(term)));
+            let pairs = terms.chunks_exact(2).zip(factors.chunks_exact(2));
+            for (units, (terms, factors)) in batch.chunks(2).zip(pairs) {
+                if let &[first, second] = units
+                    && (terms[0] + terms[1]).is_finite()
+                {
+                    self.make_room();
+                    self.make_room();
+                    let rows = [row(first), row(second)];
+                    let found = add_pair(self, rows, centre, [T::of(factors[0]), T::of(factors[1])]);
+                    for i in 0..2 {
+                        if found[i] > self.limit {
+                            self.add_again::<T, N>(rows[i], factors[i], found[i], ball);
+                        }
+                    }
+                } else {
+                    for (i, &unit) in units.iter().enumerate() {
+                        self.add_single::<T, N>(row(unit), terms[i], factors[i], ball);
+                    }
                 }
             }
+        }
+    }
+
+    /// Adds one row whose terms were summed.
+    fn add_single<T: Number, N: Norm>(&mut self, row: &[T], terms: f64, factor: f64, ball: &Ball<T>) {
+        self.make_room();
+        if !terms.is_finite() {
+            return self.add_unusual::<T, N>(row, ball);
+        }
+        let found = self.add_scaled::<T, N>(row, &ball.centre, T::of(factor));
+        if found > self.limit {
+            self.add_again::<T, N>(row, factor, found, ball);
         }
     }
 
@@ -218,7 +239,9 @@ impl Accumulator {
         chosen: &[usize],
         ball: &Ball<T>,
     ) {
-        self.add_dense::<T, N>(values, chosen, ball, sum_of_terms::<T, N>, Self::add_scaled::<T, N>);
+        self.add_dense::<T, N>(values, chosen, ball, sum_of_terms::<T, N>, |sums, rows, centre, factors| {
+            [0, 1].map(|i| sums.add_scaled::<T, N>(rows[i], centre, factors[i]))
+        });
     }
 
     /// [`Self::add_dense`] with the loops of [`super::avx2`].
@@ -230,9 +253,9 @@ impl Accumulator {
             chosen,
             ball,
             |row, centre| avx2::sum_of_squares(row, centre),
-            |sums, row, centre, factor| {
+            |sums, rows, centre, factors| {
                 let (most, segment) = (sums.most as f32, sums.segment);
-                avx2::add_scaled(row, centre, &mut sums.narrow, factor, most, segment)
+                avx2::add_pair(rows, centre, &mut sums.narrow, factors, most, segment)
             },
         );
     }
