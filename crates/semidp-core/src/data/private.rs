@@ -9,7 +9,7 @@ use std::fmt;
 /// let rows = semidp_core::Private::new(vec![1.0, 2.0]);
 /// let first = rows.0[0];
 /// ```
-/// ```compile_fail,E0599
+/// ```compile_fail,E0624
 /// let rows = semidp_core::Private::new(vec![1.0, 2.0]);
 /// let first = rows.open()[0];
 /// ```

@@ -77,3 +77,6 @@ pub(crate) mod sealed {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

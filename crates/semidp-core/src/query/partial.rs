@@ -32,7 +32,7 @@ impl Lineage {
 ///     partial.sum
 /// }
 /// ```
-/// ```compile_fail,E0599
+/// ```compile_fail,E0308
 /// fn copy(partial: &semidp_core::Partial<semidp_core::L2>) -> semidp_core::Partial<semidp_core::L2> {
 ///     partial.clone()
 /// }
