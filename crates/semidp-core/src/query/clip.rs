@@ -96,7 +96,7 @@ fn add_lanes<T: Number, N: Norm>(
 pub(crate) struct Accumulator {
     narrow: Vec<i32>,
     wide: Vec<i64>,
-    /// Rows that `narrow` can take before it could overflow.
+    /// Rows that `narrow` can take before it could overflow; at least seven after a flush.
     room: u32,
     rows_per_flush: u32,
     /// No coordinate of a contribution is larger than this, about one more than the bound on its norm.
@@ -190,8 +190,7 @@ impl Accumulator {
                 if let &[first, second] = units
                     && (terms[0] + terms[1]).is_finite()
                 {
-                    self.make_room();
-                    self.make_room();
+                    self.make_room(2);
                     let rows = [row(first), row(second)];
                     let found = add_pair(self, rows, centre, [T::of(factors[0]), T::of(factors[1])]);
                     for i in 0..2 {
@@ -210,7 +209,7 @@ impl Accumulator {
 
     /// Adds one row whose terms were summed.
     fn add_single<T: Number, N: Norm>(&mut self, row: &[T], terms: f64, factor: f64, ball: &Ball<T>) {
-        self.make_room();
+        self.make_room(1);
         if !terms.is_finite() {
             return self.add_unusual::<T, N>(row, ball);
         }
@@ -323,7 +322,7 @@ impl Accumulator {
         if !self.is_row(columns, row) {
             return;
         }
-        self.make_room();
+        self.make_room(1);
         let terms = row.iter().fold(0.0, |sum, &x| sum + N::term(x.to_f64()));
         let norm = N::norm(terms);
         if !norm.is_finite() {
@@ -387,12 +386,13 @@ impl Accumulator {
         }
     }
 
+    /// Sees to it that so many more rows cannot overflow the narrow sums.
     #[inline(always)]
-    fn make_room(&mut self) {
-        if self.room == 0 {
+    fn make_room(&mut self, rows: u32) {
+        if self.room < rows {
             self.flush();
         }
-        self.room -= 1;
+        self.room -= rows;
     }
 
     fn flush(&mut self) {
