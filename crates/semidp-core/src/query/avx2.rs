@@ -86,7 +86,7 @@ fn halves<T>(lanes: &[T; LANES]) -> [&[T; HALF]; 2] {
 }
 
 /// Adds trunc((x − c)·factor), at most `most` in absolute value, of two rows to the sums and returns the
-/// sums of their squares; `segment` groups of lanes sum to less than 2^63.
+/// sums of their squares; `segment` groups of lanes and one more sum to less than 2^63.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn add_pair(
@@ -117,11 +117,17 @@ pub(super) fn add_pair(
     let (centres, _) = centre.as_chunks::<HALF>();
     let (sums, _) = sums.as_chunks_mut::<HALF>();
     let mut totals = [0u64; 2];
+    let mut terms = [_mm256_setzero_si256(); 2];
+    if !rest_a.is_empty() {
+        let c = load(&centres[rows_a.len()]);
+        let (a, b) = (steps(load_some(rest_a), c, factor_a), steps(load_some(rest_b), c, factor_b));
+        add(&mut sums[rows_a.len()], a, b);
+        terms = [squares(a), squares(b)];
+    }
     let mut start = 0;
-    while start < rows_a.len() {
+    loop {
         let part = start..(start + 2 * segment).min(rows_a.len());
         start = part.end;
-        let mut terms = [_mm256_setzero_si256(); 2];
         let rows = rows_a[part.clone()].iter().zip(&rows_b[part.clone()]);
         for (((x, y), c), s) in rows.zip(&centres[part.clone()]).zip(&mut sums[part]) {
             let c = load(c);
@@ -131,15 +137,10 @@ pub(super) fn add_pair(
             terms[1] = _mm256_add_epi64(terms[1], squares(b));
         }
         totals = [0, 1].map(|i| totals[i].saturating_add(sum_of_lanes(terms[i])));
-    }
-    if !rest_a.is_empty() {
-        let c = load(&centres[rows_a.len()]);
-        let (a, b) = (steps(load_some(rest_a), c, factor_a), steps(load_some(rest_b), c, factor_b));
-        add(&mut sums[rows_a.len()], a, b);
-        totals = [
-            totals[0].saturating_add(sum_of_lanes(squares(a))),
-            totals[1].saturating_add(sum_of_lanes(squares(b))),
-        ];
+        if start == rows_a.len() {
+            break;
+        }
+        terms = [_mm256_setzero_si256(); 2];
     }
     totals
 }

@@ -101,7 +101,7 @@ pub(crate) struct Accumulator {
     rows_per_flush: u32,
     /// No coordinate of a contribution is larger than this, about one more than the bound on its norm.
     most: f64,
-    /// Groups of lanes whose integer terms sum to less than 2^63.
+    /// Groups of lanes, one less than those whose integer terms sum to less than 2^63.
     segment: usize,
     limit: u64,
 }
@@ -155,7 +155,7 @@ impl Accumulator {
         let bits = (grid.clip_steps() + 1).ilog2() + 1;
         Self {
             narrow: vec![0; width.next_multiple_of(LANES)],
-            segment: (1 << (63 - 2 * bits)) / LANES,
+            segment: (1 << (63 - 2 * bits)) / LANES - 1,
             wide: vec![0; width],
             room: rows_per_flush,
             rows_per_flush,
