@@ -48,10 +48,10 @@ pub enum Error {
         adjacency: Adjacency,
     },
 
-    /// A ticket or a partial sum of one run was used in another.
+    /// A ticket, partial sum or value of one run was used in another.
     #[error("this {thing} belongs to another run")]
     Foreign {
-        /// The ticket or partial sum.
+        /// The ticket, partial sum or value.
         thing: &'static str,
     },
 

@@ -33,7 +33,7 @@ impl Ledger for NoLimit {
     }
 }
 
-/// A budget (ε, δ) for everything a session does, composed exactly; kept in memory.
+/// A budget (ε, δ) for everything a session does, composed by the accountants; kept in memory.
 #[derive(Debug, Clone)]
 pub struct Budget {
     epsilon: Epsilon,

@@ -6,30 +6,39 @@ use std::ops::Deref;
 /// The noised result of one step of an authorised program: safe to look at and to process further.
 ///
 /// Only the kernel makes one, so code that takes `Noised` values cannot be handed bare ones:
-/// ```compile_fail,E0423
-/// let fake = semidp_core::Noised(vec![1.0]);
+/// ```compile_fail,E0451
+/// let fake = semidp_core::Noised { value: vec![1.0], run: None };
 /// ```
 #[derive(Debug, Clone, PartialEq)]
-pub struct Noised<T>(T);
+pub struct Noised<T> {
+    value: T,
+    /// The run it comes from; `None` for values of several runs together.
+    run: Option<u64>,
+}
 
 impl<T> Noised<T> {
-    pub(crate) fn new(value: T) -> Self {
-        Self(value)
+    pub(crate) fn new(value: T, run: u64) -> Self {
+        Self { value, run: Some(run) }
+    }
+
+    pub(crate) fn run(&self) -> Option<u64> {
+        self.run
     }
 
     /// The value.
     pub fn into_inner(self) -> T {
-        self.0
+        self.value
     }
 
     /// Post-processing: a function of released values and public data is released.
     pub fn map<U>(self, function: impl FnOnce(T) -> U) -> Noised<U> {
-        Noised(function(self.0))
+        Noised { value: function(self.value), run: self.run }
     }
 
     /// Two released values together.
     pub fn zip<U>(self, other: Noised<U>) -> Noised<(T, U)> {
-        Noised((self.0, other.0))
+        let run = self.run.filter(|_| self.run == other.run);
+        Noised { value: (self.value, other.value), run }
     }
 }
 
@@ -37,7 +46,7 @@ impl<T> Deref for Noised<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        &self.0
+        &self.value
     }
 }
 

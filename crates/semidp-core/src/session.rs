@@ -117,6 +117,7 @@ impl<S: BlockSource> Session<S> {
         let units = self.data.open().units();
         let dimension = dimension.unwrap_or_else(|| self.width());
         sampling.check(self.adjacency, units as u64)?;
+        noise::check(&mechanism)?;
         let event = mechanism.event(&sampling, units as u64, dimension as u64)?;
         let events = vec![CountedEvent::new(event, Steps::new(sampling.events(steps.get()))?)];
         let certificate = self.certify(&mechanism, events, delta, steps.get() as f64 * dimension as f64)?;
@@ -332,16 +333,19 @@ impl<S: BlockSource, M: Mechanism> Run<'_, S, M> {
             return Err(Error::Shape { what: "the sum", of: "coordinates", found, expected });
         }
         let address = (&self.key, lineage.step);
-        noise::add_noise(&self.mechanism, &mut sum, grid.clip_steps(), address, self.session.threads)?;
+        noise::add_noise(&self.mechanism, &mut sum, grid.clip_steps(), address, self.session.threads);
         // A power of two times an integer: exact up to 2^53, a function of the integer beyond.
-        Ok(Noised::new(sum.into_iter().map(|k| k as f64 * grid.step()).collect()))
+        Ok(Noised::new(sum.into_iter().map(|k| k as f64 * grid.step()).collect(), self.id))
     }
 
     /// Ends the run with its result and the certificate of all its steps, taken or not: stopping
-    /// early refunds nothing.
+    /// early refunds nothing. A value of another run, or of several, has another certificate.
     pub fn finish<T>(self, tickets: Tickets, value: Noised<T>) -> Result<Release<T>> {
         if tickets.run != self.id {
             return Err(Error::Foreign { thing: "ticket" });
+        }
+        if value.run() != Some(self.id) {
+            return Err(Error::Foreign { thing: "value" });
         }
         Ok(Release { value: value.into_inner(), certificate: self.certificate })
     }

@@ -28,9 +28,9 @@ impl Fixed {
     pub(super) fn scaled_by(self, n: u64) -> (u64, [u64; 3]) {
         let mut wide = [0u64; 5];
         let mut carry = 0u128;
-        for i in 0..4 {
-            carry += u128::from(self.0[i]) * u128::from(n);
-            wide[i] = carry as u64;
+        for (out, &limb) in wide.iter_mut().zip(&self.0) {
+            carry += u128::from(limb) * u128::from(n);
+            *out = carry as u64;
             carry >>= 64;
         }
         wide[4] = carry as u64;

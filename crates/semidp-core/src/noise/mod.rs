@@ -215,23 +215,31 @@ pub(crate) fn add_noise(
     clip_steps: u64,
     (key, step): (&RunKey, u64),
     threads: usize,
-) -> Result<()> {
-    let scale = scale_in_steps(law.noise_multiplier(), clip_steps)?;
+) {
+    let scale = scale_in_steps(law.noise_multiplier(), clip_steps);
     let block = law.block(sum.len());
     let mut blocks: Vec<(u64, &mut [i64])> =
         sum.chunks_mut(block).enumerate().map(|(i, values)| (i as u64, values)).collect();
     crate::parallel::for_each(&mut blocks, threads, |(index, values)| {
         law.add(values, scale, &mut key.stream(Purpose::Noise, step, *index));
     });
+}
+
+/// The largest noise multiplier: on the finest grid, of fewer than 2^28 steps to the clip norm, the
+/// samplers still have room for its scale.
+const LARGEST_MULTIPLIER: f64 = (gaussian::LARGEST_STD >> 28) as f64;
+
+/// Refuses a law whose noise cannot be drawn.
+pub(crate) fn check(law: &impl Mechanism) -> Result<()> {
+    let multiplier = law.noise_multiplier();
+    if multiplier.get() > LARGEST_MULTIPLIER {
+        return Err(Error::invalid("noise-multiplier", multiplier, "at most 65536"));
+    }
     Ok(())
 }
 
 /// The noise scale in grid steps, rounded up: scale/clip_steps is at least the noise multiplier.
-fn scale_in_steps(noise_multiplier: NoiseMultiplier, clip_steps: u64) -> Result<u64> {
+fn scale_in_steps(noise_multiplier: NoiseMultiplier, clip_steps: u64) -> u64 {
     // One unit up covers the rounding of the product.
-    let scale = (noise_multiplier.get() * clip_steps as f64).next_up().ceil();
-    if scale > gaussian::LARGEST_STD as f64 {
-        return Err(Error::invalid("noise-multiplier", noise_multiplier, "at most 100000"));
-    }
-    Ok((scale as u64).max(1))
+    (noise_multiplier.get() * clip_steps as f64).next_up().ceil().max(1.0) as u64
 }

@@ -27,7 +27,7 @@ const SHY: f64 = 1.0 - 1.0 / (1 << 20) as f64;
 const SHIER: f64 = 1.0 - 1.0 / (1 << 16) as f64;
 
 /// trunc((x − c)·factor), at most `most` in absolute value: more would be refused in any case. What is
-/// not a number becomes −`most`, and is refused with its row.
+/// not a number becomes −`most`; its row was set aside before, because its norm is no number either.
 #[inline(always)]
 fn steps<T: Number>(x: T, c: T, factor: T, most: T) -> i32 {
     let scaled = (x - c) * factor;
@@ -151,7 +151,7 @@ impl<T: Number> Ball<T> {
 impl Accumulator {
     pub(crate) fn new<N: Norm>(width: usize, grid: Grid) -> Self {
         let rows_per_flush = (i32::MAX as u64 / grid.clip_steps()) as u32;
-        // A coordinate is at most 2^28, and its square 2^56: at least 2^7 of them, 2^3 groups, fit.
+        // A coordinate is at most 2^28 < 2^bits, so that 2^(63 − 2·bits) squares fit: two groups at least.
         let bits = (grid.clip_steps() + 1).ilog2() + 1;
         Self {
             narrow: vec![0; width.next_multiple_of(LANES)],
@@ -407,5 +407,45 @@ impl Accumulator {
     pub(crate) fn into_sums(mut self) -> Vec<i64> {
         self.flush();
         self.wide
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::L2;
+
+    /// Whatever factor floating-point code comes up with: integers that are all too large, in so many
+    /// columns that the sum of their squares is a multiple of 2^64, are still too long, and leave no
+    /// trace when they are taken back.
+    #[test]
+    fn lanes_and_totals_do_not_overflow() {
+        for width in [1 << 20, (1 << 20) + 3, 5000, 3] {
+            // The clip norm has 2^28 − 1 steps in the widest table, and integers are at most 2^28.
+            let grid = Grid::new(2f64.next_down(), width).unwrap();
+            let row = vec![-1.0f32; width];
+            let centre = vec![0.0f32; width.next_multiple_of(LANES)];
+            for factor in [1e30, f32::INFINITY, f32::NAN] {
+                let mut sums = Accumulator::new::<L2>(width, grid);
+                let found = sums.add_scaled::<f32, L2>(&row, &centre, factor);
+                assert!(found > sums.limit, "{width} {factor}: {found}");
+                sums.retract(&row, &centre, factor);
+                #[cfg(target_arch = "x86_64")]
+                if std::arch::is_x86_feature_detected!("avx2") {
+                    let (most, segment) = (sums.most as f32, sums.segment);
+                    // SAFETY: the processor has what the function needs.
+                    #[expect(unsafe_code, reason = "calling code compiled for a processor feature")]
+                    let both = unsafe {
+                        avx2::add_pair([&row; 2], &centre, &mut sums.narrow, [factor; 2], most, segment)
+                    };
+                    // The padding, of which there is less, counts too if the factor is no number.
+                    assert!(both.iter().all(|&one| one > sums.limit), "{width} {factor}");
+                    assert!(!factor.is_finite() || both == [found; 2], "{width} {factor}");
+                    sums.retract(&row, &centre, factor);
+                    sums.retract(&row, &centre, factor);
+                }
+                assert!(sums.into_sums().iter().all(|&sum| sum == 0));
+            }
+        }
     }
 }

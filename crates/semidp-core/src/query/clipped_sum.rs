@@ -43,8 +43,9 @@ impl ClippedSum<L1> {
 
 impl<N: Norm> ClippedSum<N> {
     fn new(centre: Public<Vec<f64>>, clip_norm: f64) -> Result<Self> {
-        if centre.iter().any(|c| !c.is_finite()) {
-            return Err(Error::invalid("centre", "another", "finite numbers"));
+        // Representable in single precision too.
+        if centre.iter().any(|c| c.is_nan() || c.abs() > 1e30) {
+            return Err(Error::invalid("centre", "another", "numbers of at most 1e30 in absolute value"));
         }
         let grid = Grid::new(clip_norm, centre.len())?;
         Ok(Self { centre, clip_norm, grid, norm: PhantomData })
