@@ -75,26 +75,7 @@ const THREADS: usize = 2;
 const CENTRE: f64 = 0.4;
 
 /// A table that stays readable beside its session, so that both lines read the same memory.
-#[derive(Clone)]
-struct Shared(Arc<DenseTable<f32>>);
-
-impl BlockSource for Shared {
-    fn width(&self) -> usize {
-        self.0.width()
-    }
-    fn units(&self) -> usize {
-        self.0.units()
-    }
-    fn blocks(&self) -> usize {
-        self.0.blocks()
-    }
-    fn units_of(&self, block: usize) -> Range<usize> {
-        self.0.units_of(block)
-    }
-    fn visit(&self, block: usize, visit: &mut dyn FnMut(Block<'_>)) -> Result<()> {
-        self.0.visit(block, visit)
-    }
-}
+type Shared = Arc<DenseTable<f32>>;
 
 /// Numbers in [0, 1), and the norm that half of the rows exceed.
 fn table() -> (Shared, f64) {
@@ -109,7 +90,7 @@ fn table() -> (Shared, f64) {
     let norm = |row: &[f32]| row.iter().map(|&x| (f64::from(x) - CENTRE).powi(2)).sum::<f64>().sqrt();
     let mut norms: Vec<f64> = values.chunks_exact(WIDTH).take(10_000).map(norm).collect();
     norms.sort_by(f64::total_cmp);
-    (Shared(Arc::new(DenseTable::new(values, WIDTH).unwrap())), norms[norms.len() / 2])
+    (Arc::new(DenseTable::new(values, WIDTH).unwrap()), norms[norms.len() / 2])
 }
 
 /// Sums the table as 64-bit words, which is as little as one can do with all of it.

@@ -4,7 +4,7 @@
 //! is one row; a source that groups rows by person would yield one clipped row a unit.
 
 use crate::{Error, Result};
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 /// A number as a source stores it.
 pub trait Number: sealed::Float {}
@@ -13,6 +13,7 @@ impl Number for f32 {}
 impl Number for f64 {}
 
 pub(crate) mod sealed {
+    use super::{Block, CsrBlock, DenseBlock};
     use std::ops::{Add, Div, Mul, Sub};
 
     /// What the clipping code needs of `f32` and `f64`.
@@ -33,6 +34,10 @@ pub(crate) mod sealed {
         /// Truncates towards zero a number that is known to be at most 2^30 in absolute value.
         fn truncate_bounded(self) -> i32;
         fn absolute(self) -> Self;
+        /// A block of such numbers.
+        fn dense(block: DenseBlock<'_, Self>) -> Block<'_>;
+        /// A sparse one.
+        fn sparse(block: CsrBlock<'_, Self>) -> Block<'_>;
     }
 
     const LARGEST_F32: f32 = (1 << 30) as f32;
@@ -60,6 +65,12 @@ pub(crate) mod sealed {
         fn absolute(self) -> Self {
             self.abs()
         }
+        fn dense(block: DenseBlock<'_, Self>) -> Block<'_> {
+            Block::DenseF32(block)
+        }
+        fn sparse(block: CsrBlock<'_, Self>) -> Block<'_> {
+            Block::CsrF32(block)
+        }
     }
 
     impl Float for f64 {
@@ -83,6 +94,12 @@ pub(crate) mod sealed {
         #[inline(always)]
         fn absolute(self) -> Self {
             self.abs()
+        }
+        fn dense(block: DenseBlock<'_, Self>) -> Block<'_> {
+            Block::DenseF64(block)
+        }
+        fn sparse(block: CsrBlock<'_, Self>) -> Block<'_> {
+            Block::CsrF64(block)
         }
     }
 }
@@ -143,6 +160,29 @@ pub trait BlockSource: Send + Sync {
     fn visit(&self, block: usize, visit: &mut dyn FnMut(Block<'_>)) -> Result<()>;
 }
 
+/// A shared or boxed source is one too.
+impl<P: Deref<Target: BlockSource> + Send + Sync> BlockSource for P {
+    fn width(&self) -> usize {
+        (**self).width()
+    }
+
+    fn units(&self) -> usize {
+        (**self).units()
+    }
+
+    fn blocks(&self) -> usize {
+        (**self).blocks()
+    }
+
+    fn units_of(&self, block: usize) -> Range<usize> {
+        (**self).units_of(block)
+    }
+
+    fn visit(&self, block: usize, visit: &mut dyn FnMut(Block<'_>)) -> Result<()> {
+        (**self).visit(block, visit)
+    }
+}
+
 /// Numbers in a row of blocks of this many, about: small enough for the second-level cache.
 const BLOCK_NUMBERS: usize = 1 << 16;
 
@@ -175,49 +215,36 @@ impl<T: Number> DenseTable<T> {
         Ok(Self { values, width, rows_per_block })
     }
 
-    fn block_values(&self, block: usize) -> DenseBlock<'_, T> {
-        let units = self.units_in(block);
-        DenseBlock {
-            values: &self.values[units.start * self.width..units.end * self.width],
-            width: self.width,
-        }
-    }
-
     fn rows(&self) -> usize {
         self.values.len() / self.width
     }
+}
 
-    fn units_in(&self, block: usize) -> Range<usize> {
+impl<T: Number> BlockSource for DenseTable<T> {
+    fn width(&self) -> usize {
+        self.width
+    }
+
+    fn units(&self) -> usize {
+        self.rows()
+    }
+
+    fn blocks(&self) -> usize {
+        self.rows().div_ceil(self.rows_per_block)
+    }
+
+    fn units_of(&self, block: usize) -> Range<usize> {
         let start = block * self.rows_per_block;
         start..(start + self.rows_per_block).min(self.rows())
     }
-}
 
-macro_rules! dense_source {
-    ($number:ty, $variant:ident) => {
-        impl BlockSource for DenseTable<$number> {
-            fn width(&self) -> usize {
-                self.width
-            }
-            fn units(&self) -> usize {
-                self.rows()
-            }
-            fn blocks(&self) -> usize {
-                self.rows().div_ceil(self.rows_per_block)
-            }
-            fn units_of(&self, block: usize) -> Range<usize> {
-                self.units_in(block)
-            }
-            fn visit(&self, block: usize, visit: &mut dyn FnMut(Block<'_>)) -> Result<()> {
-                visit(Block::$variant(self.block_values(block)));
-                Ok(())
-            }
-        }
-    };
+    fn visit(&self, block: usize, visit: &mut dyn FnMut(Block<'_>)) -> Result<()> {
+        let units = self.units_of(block);
+        let values = &self.values[units.start * self.width..units.end * self.width];
+        visit(T::dense(DenseBlock { values, width: self.width }));
+        Ok(())
+    }
 }
-
-dense_source!(f32, DenseF32);
-dense_source!(f64, DenseF64);
 
 /// A sparse table in memory, compressed by rows.
 pub struct CsrTable<T> {
@@ -263,44 +290,30 @@ impl<T: Number> CsrTable<T> {
     fn rows(&self) -> usize {
         self.offsets.len() - 1
     }
+}
 
-    fn units_in(&self, block: usize) -> Range<usize> {
+impl<T: Number> BlockSource for CsrTable<T> {
+    fn width(&self) -> usize {
+        self.width
+    }
+
+    fn units(&self) -> usize {
+        self.rows()
+    }
+
+    fn blocks(&self) -> usize {
+        self.rows().div_ceil(self.rows_per_block)
+    }
+
+    fn units_of(&self, block: usize) -> Range<usize> {
         let start = block * self.rows_per_block;
         start..(start + self.rows_per_block).min(self.rows())
     }
 
-    fn block_entries(&self, block: usize) -> CsrBlock<'_, T> {
-        let units = self.units_in(block);
-        CsrBlock {
-            offsets: &self.offsets[units.start..=units.end],
-            columns: &self.columns,
-            values: &self.values,
-        }
+    fn visit(&self, block: usize, visit: &mut dyn FnMut(Block<'_>)) -> Result<()> {
+        let units = self.units_of(block);
+        let offsets = &self.offsets[units.start..=units.end];
+        visit(T::sparse(CsrBlock { offsets, columns: &self.columns, values: &self.values }));
+        Ok(())
     }
 }
-
-macro_rules! csr_source {
-    ($number:ty, $variant:ident) => {
-        impl BlockSource for CsrTable<$number> {
-            fn width(&self) -> usize {
-                self.width
-            }
-            fn units(&self) -> usize {
-                self.rows()
-            }
-            fn blocks(&self) -> usize {
-                self.rows().div_ceil(self.rows_per_block)
-            }
-            fn units_of(&self, block: usize) -> Range<usize> {
-                self.units_in(block)
-            }
-            fn visit(&self, block: usize, visit: &mut dyn FnMut(Block<'_>)) -> Result<()> {
-                visit(Block::$variant(self.block_entries(block)));
-                Ok(())
-            }
-        }
-    };
-}
-
-csr_source!(f32, CsrF32);
-csr_source!(f64, CsrF64);
