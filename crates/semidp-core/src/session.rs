@@ -303,8 +303,15 @@ impl<S: BlockSource, M: Mechanism> Run<'_, S, M> {
                         if block >= blocks.end {
                             return Ok(());
                         }
-                        let units = source.units_of(block);
-                        source.visit(block, &mut |rows| worker.add(rows, &selection, units.clone()))?;
+                        let mut left = source.units_of(block);
+                        source.visit(block, &mut |piece| {
+                            // Whatever the source shows, no unit is added twice.
+                            let units = left.start..left.start.saturating_add(piece.units());
+                            left.start = units.end.min(left.end);
+                            if units.end <= left.end {
+                                worker.add(piece, &selection, units);
+                            }
+                        })?;
                     }
                 };
                 *sums = visit_all().map(|()| worker.into_sums());

@@ -138,6 +138,24 @@ pub enum Block<'a> {
     CsrF64(CsrBlock<'a, f64>),
 }
 
+impl Block<'_> {
+    /// The number of units it shows.
+    pub fn units(&self) -> usize {
+        fn dense<T>(block: &DenseBlock<'_, T>) -> usize {
+            block.values.len() / block.width.max(1)
+        }
+        fn sparse<T>(block: &CsrBlock<'_, T>) -> usize {
+            block.offsets.len().saturating_sub(1)
+        }
+        match self {
+            Self::DenseF32(block) => dense(block),
+            Self::DenseF64(block) => dense(block),
+            Self::CsrF32(block) => sparse(block),
+            Self::CsrF64(block) => sparse(block),
+        }
+    }
+}
+
 /// Units in blocks.
 ///
 /// Memory, files and other languages' arrays are equals here. The implementor answers for two things:
@@ -156,7 +174,8 @@ pub trait BlockSource: Send + Sync {
     /// The units of a block, counted through all blocks.
     fn units_of(&self, block: usize) -> Range<usize>;
 
-    /// Shows a block. An error must not depend on a value.
+    /// Shows a block, whole or in pieces: each piece holds the units that follow those of the last. Units
+    /// beyond the promised ones are not looked at. An error must not depend on a value.
     fn visit(&self, block: usize, visit: &mut dyn FnMut(Block<'_>)) -> Result<()>;
 }
 

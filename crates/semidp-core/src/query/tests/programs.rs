@@ -78,6 +78,64 @@ fn nobody_is_noised_like_anybody() {
     }
 }
 
+/// One block of five rows, shown in pieces of these sizes, whatever was promised.
+struct InPieces {
+    rows: Vec<f64>,
+    sizes: Vec<usize>,
+}
+
+impl BlockSource for InPieces {
+    fn width(&self) -> usize {
+        1
+    }
+
+    fn units(&self) -> usize {
+        5
+    }
+
+    fn blocks(&self) -> usize {
+        1
+    }
+
+    fn units_of(&self, _: usize) -> std::ops::Range<usize> {
+        0..5
+    }
+
+    fn visit(&self, _: usize, visit: &mut dyn FnMut(Block<'_>)) -> Result<()> {
+        let mut shown = 0;
+        for &size in &self.sizes {
+            let values: Vec<f64> = (shown..shown + size).map(|i| self.rows[i % 5]).collect();
+            visit(Block::DenseF64(DenseBlock { values: &values, width: 1 }));
+            shown += size;
+        }
+        Ok(())
+    }
+}
+
+/// A source that shows a block in pieces is summed like one that shows it whole; a source that shows
+/// rows again or too many adds none of them twice.
+#[test]
+fn pieces_of_a_block_count_once() {
+    let rows = vec![0.5, 0.25, 1.0, -0.5, 0.125];
+    let sum_of = |sizes: &[usize]| {
+        let source = InPieces { rows: rows.clone(), sizes: sizes.to_vec() };
+        let session = Session::new(Private::new(source), Adjacency::ReplaceOne).unwrap();
+        let program = Program::new(Gaussian::new(noise(1.0)), Sampling::Everyone, Steps::ONE);
+        let (run, mut tickets) = session.authorise(program, delta(1e-6)).unwrap();
+        let query = ClippedSum::l2(Public(vec![0.0]), 2.0).unwrap();
+        let partial = run.sum(&query, tickets.next().unwrap()).unwrap();
+        partial.sum()[0] as f64 * query.grid().step()
+    };
+    let prefix = |k: usize| rows[..k].iter().sum::<f64>();
+    for sizes in [&[5][..], &[1, 4], &[2, 0, 3], &[1, 1, 1, 1, 1], &[5, 5], &[2, 3, 1], &[3, 2, 5]] {
+        assert_eq!(sum_of(sizes), prefix(5), "{sizes:?}");
+    }
+    // A piece that runs over the end is not looked at, nor is anything after it.
+    for (sizes, counted) in [(&[6][..], 0), (&[3, 3], 3), (&[4, 2, 1], 4), (&[2], 2), (&[], 0)] {
+        assert_eq!(sum_of(sizes), prefix(counted), "{sizes:?}");
+    }
+}
+
 #[test]
 fn what_has_no_guarantee_is_not_authorised() {
     let session = session(small_table(), Adjacency::AddRemove, 5, 1);
