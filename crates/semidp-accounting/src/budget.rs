@@ -126,6 +126,21 @@ impl Epsilon {
     }
 }
 
+impl Rho {
+    /// Accepts only ρ > 0, which a target of calibration needs.
+    pub fn positive(self) -> Result<Self> {
+        if self.0 > 0.0 {
+            Ok(self)
+        } else {
+            Err(Error::InvalidParameter {
+                name: "rho",
+                value: self.0.to_string(),
+                requirement: "a finite number > 0",
+            })
+        }
+    }
+}
+
 /// How often an event happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "u64", into = "u64")]

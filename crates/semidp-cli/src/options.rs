@@ -1,8 +1,9 @@
 //! Options that several commands share.
 
+use crate::failure::Failure;
 use crate::number;
 use clap::{Args, ValueEnum};
-use semidp_accounting::{Adjacency, SampleRate, Trust};
+use semidp_accounting::{Adjacency, Delta, Epsilon, PrivacyBudget, Rho, SampleRate, Trust};
 
 /// Which promise is meant.
 #[derive(Args, Clone, Copy)]
@@ -44,6 +45,47 @@ enum AdjacencyName {
 enum TrustName {
     Central,
     Local,
+}
+
+/// What may be spent.
+#[derive(Args, Clone, Copy)]
+pub struct BudgetOptions {
+    /// The budget: this epsilon, at --delta; without --delta it is pure
+    #[arg(long, value_name = "E", value_parser = number::parse::<Epsilon>, allow_hyphen_values = true)]
+    pub epsilon: Option<Epsilon>,
+
+    /// The delta of the budget
+    #[arg(long, value_name = "D", value_parser = number::parse::<Delta>, allow_hyphen_values = true)]
+    pub delta: Option<Delta>,
+
+    /// The budget as rho of zCDP instead; --delta then says where to state the epsilon it gives
+    #[arg(long, value_name = "R", value_parser = number::parse::<Rho>, allow_hyphen_values = true)]
+    pub rho: Option<Rho>,
+}
+
+/// Where the epsilon of a budget in rho is stated if no --delta says otherwise.
+pub const STATED_AT: f64 = 1e-6;
+
+const BUDGETS: &str = "a budget is --epsilon with --delta, pure --epsilon, or --rho";
+
+impl BudgetOptions {
+    /// The budget, in exactly one currency.
+    pub fn budget(self) -> Result<PrivacyBudget, Failure> {
+        match (self.epsilon, self.rho) {
+            (Some(_), Some(_)) => Err(Failure::input("--epsilon and --rho must not both be given", BUDGETS)),
+            (None, None) => Err(Failure::input("--epsilon must be given, or --rho", BUDGETS)),
+            (Some(epsilon), None) => match self.delta {
+                Some(delta) if delta.get() > 0.0 => {
+                    Ok(PrivacyBudget::Approximate { epsilon: epsilon.positive()?, delta })
+                }
+                _ => Ok(PrivacyBudget::Pure { epsilon: epsilon.positive()? }),
+            },
+            (None, Some(rho)) => {
+                let stated_at = self.delta.map_or_else(|| Delta::new(STATED_AT), Delta::positive)?;
+                Ok(PrivacyBudget::Zcdp { rho: rho.positive()?, stated_at })
+            }
+        }
+    }
 }
 
 /// How the noise is added, and to whom.

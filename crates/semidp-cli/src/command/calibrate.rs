@@ -3,14 +3,15 @@
 use crate::answer::{Answered, Question};
 use crate::failure::Failure;
 use crate::number;
-use crate::options::{Mechanism, MechanismOptions, PromiseOptions, Sampling};
+use crate::options::{BudgetOptions, Mechanism, MechanismOptions, PromiseOptions, Sampling};
 use crate::output::Output;
 use crate::program::{Program, Setting};
 use crate::{report, table};
 use clap::Args;
-use semidp_accounting::accountant::{Accountant, PureAccountant, ZcdpAccountant};
+use semidp_accounting::accountant::{Accountant, ZcdpAccountant};
 use semidp_accounting::{
-    CountedEvent, Delta, Epsilon, Error, NoiseMultiplier, Rho, Steps, calibrate_noise, calibrate_steps,
+    CountedEvent, Error, NoiseMultiplier, PrivacyBudget, Steps, calibrate_noise, calibrate_steps,
+    closed_form_noise,
 };
 use serde_json::json;
 use std::path::PathBuf;
@@ -23,17 +24,8 @@ EXAMPLE
 #[derive(Args)]
 #[command(after_help = EXAMPLE)]
 pub struct Calibrate {
-    /// The budget: this epsilon, at --delta; without --delta pure, with laplace or k-norm noise
-    #[arg(long, value_name = "E", value_parser = number::parse::<Epsilon>, allow_hyphen_values = true)]
-    epsilon: Option<Epsilon>,
-
-    /// The delta of the budget
-    #[arg(long, value_name = "D", value_parser = number::parse::<Delta>, allow_hyphen_values = true)]
-    delta: Option<Delta>,
-
-    /// The budget as rho of zCDP instead (gaussian, not sampled); --delta then adds its epsilon
-    #[arg(long, value_name = "R", value_parser = number::parse::<Rho>, allow_hyphen_values = true)]
-    rho: Option<Rho>,
+    #[command(flatten)]
+    budget: BudgetOptions,
 
     /// Number of noisy releases; with --sampling one-pass, the number of blocks
     #[arg(long, value_name = "T", value_parser = number::parse_steps, allow_hyphen_values = true)]
@@ -52,14 +44,6 @@ pub struct Calibrate {
     /// Write the certificate to this file
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
-}
-
-/// What must not be exceeded.
-#[derive(Clone, Copy)]
-enum Budget {
-    /// (ε, δ); pure if δ is 0.
-    Approximate(Epsilon, Delta),
-    Zcdp(Rho),
 }
 
 /// What is searched for, given the other.
@@ -83,15 +67,17 @@ impl Calibrate {
                 setting.program(noise, most_steps(&setting, budget, noise)?, ("user", "calibration"))
             }
         };
-        let question = match (budget, self.delta) {
-            (Budget::Approximate(_, delta), _) | (Budget::Zcdp(_), Some(delta)) => Question::EpsilonAt(delta),
-            (Budget::Zcdp(_), None) => Question::Rho,
+        let question = match (budget, self.budget.delta) {
+            (PrivacyBudget::Zcdp { .. }, None) => Question::Rho,
+            _ => Question::EpsilonAt(budget.delta()),
         };
         let answered = Answered::ask(&program, question)?;
         let mut json = answered.json(&program)?;
         match budget {
-            Budget::Approximate(epsilon, _) => json.insert("target_epsilon".into(), json!(epsilon.get())),
-            Budget::Zcdp(rho) => json.insert("target_rho".into(), json!(rho.get())),
+            PrivacyBudget::Approximate { epsilon, .. } | PrivacyBudget::Pure { epsilon } => {
+                json.insert("target_epsilon".into(), json!(epsilon.get()))
+            }
+            PrivacyBudget::Zcdp { rho, .. } => json.insert("target_rho".into(), json!(rho.get())),
         };
         if let Some(path) = &self.certificate {
             answered.write_certificate(path)?;
@@ -101,31 +87,22 @@ impl Calibrate {
         Ok(())
     }
 
-    fn budget(&self, setting: &Setting) -> Result<Budget, Failure> {
+    fn budget(&self, setting: &Setting) -> Result<PrivacyBudget, Failure> {
+        let budget = self.budget.budget()?;
         let gaussian = setting.mechanism == Mechanism::Gaussian;
-        match (self.epsilon, self.rho) {
-            (Some(_), Some(_)) => Err(Failure::input(
-                "--epsilon and --rho must not both be given",
-                "a budget is --epsilon with --delta, pure --epsilon, or --rho",
+        match budget {
+            PrivacyBudget::Pure { .. } if gaussian => Err(Failure::input(
+                "--delta must be given and > 0 with --mechanism gaussian",
+                "Gaussian noise needs --delta, as in --delta 1e-5; \
+                 pure epsilon needs --mechanism laplace or k-norm",
             )),
-            (None, None) => Err(Failure::input(
-                "--epsilon must be given, or --rho",
-                "a budget is --epsilon with --delta, pure --epsilon, or --rho",
-            )),
-            (Some(epsilon), None) => match self.delta {
-                Some(delta) if delta.get() > 0.0 => Ok(Budget::Approximate(epsilon.positive()?, delta)),
-                _ if gaussian => Err(Failure::input(
-                    "--delta must be given and > 0 with --mechanism gaussian",
-                    "Gaussian noise needs --delta, as in --delta 1e-5; \
-                     pure epsilon needs --mechanism laplace or k-norm",
-                )),
-                _ => Ok(Budget::Approximate(epsilon.positive()?, Delta::new(0.0)?)),
-            },
-            (None, Some(_)) if !gaussian => Err(Failure::input(
+            PrivacyBudget::Zcdp { .. } if !gaussian => Err(Failure::input(
                 "--rho must be used with --mechanism gaussian",
                 "laplace and k-norm noise give pure epsilon: use --epsilon",
             )),
-            (None, Some(_)) if !matches!(setting.sampling(), Sampling::None | Sampling::OnePass) => {
+            PrivacyBudget::Zcdp { .. }
+                if !matches!(setting.sampling(), Sampling::None | Sampling::OnePass) =>
+            {
                 Err(Failure::input(
                     format!(
                         "--rho must be used without sampling, got --sampling {}",
@@ -134,17 +111,7 @@ impl Calibrate {
                     "zCDP has no useful amplification by sampling: use --epsilon and --delta",
                 ))
             }
-            (None, Some(rho)) if rho.get() == 0.0 => Err(Failure::from(Error::InvalidParameter {
-                name: "rho",
-                value: rho.to_string(),
-                requirement: "a finite number > 0",
-            })),
-            (None, Some(rho)) => {
-                if let Some(delta) = self.delta {
-                    delta.positive()?;
-                }
-                Ok(Budget::Zcdp(rho))
-            }
+            _ => Ok(budget),
         }
     }
 
@@ -168,52 +135,30 @@ impl Calibrate {
     }
 }
 
-fn least_noise(setting: &Setting, budget: Budget, steps: Steps) -> Result<NoiseMultiplier, Failure> {
+fn least_noise(setting: &Setting, budget: PrivacyBudget, steps: Steps) -> Result<NoiseMultiplier, Failure> {
     let events = |noise| setting.events(noise, steps);
-    let factor = setting.adjacency.sensitivity_factor();
-    let composed = match setting.sampling() {
-        Sampling::OnePass => 1.0,
-        _ => steps.get() as f64,
-    };
-    match budget {
-        Budget::Zcdp(rho) => round_up(factor * (composed / (2.0 * rho.get())).sqrt(), |noise| {
-            Ok(total_rho(setting, &events(noise))? <= rho.get())
-        }),
-        Budget::Approximate(epsilon, delta) if delta.get() == 0.0 => {
-            round_up(factor * composed / epsilon.get(), |noise| {
-                let mut accountant = PureAccountant::new(setting.adjacency);
-                accountant.compose_all(&events(noise))?;
-                Ok(accountant.epsilon(delta)? <= epsilon)
-            })
-        }
-        Budget::Approximate(epsilon, delta) => {
+    let gaussian = setting.mechanism == Mechanism::Gaussian;
+    match (budget, setting.sampling()) {
+        // Laplace and K-norm noise may beat their pure guarantee at a positive delta.
+        (PrivacyBudget::Approximate { epsilon, delta }, sampling)
+            if !gaussian || !matches!(sampling, Sampling::None | Sampling::OnePass) =>
+        {
             Ok(calibrate_noise(epsilon, delta, setting.adjacency, events)?.value)
         }
-    }
-}
-
-/// The closed form, and then the next numbers up until rounding no longer stands in the way.
-fn round_up(
-    closed_form: f64,
-    safe: impl Fn(NoiseMultiplier) -> Result<bool, Error>,
-) -> Result<NoiseMultiplier, Failure> {
-    let mut noise = NoiseMultiplier::new(closed_form)?;
-    for _ in 0..64 {
-        if safe(noise)? {
-            return Ok(noise);
+        (_, sampling) => {
+            let composed = if sampling == Sampling::OnePass { Steps::ONE } else { steps };
+            Ok(closed_form_noise(budget, setting.adjacency, composed, events)?)
         }
-        noise = NoiseMultiplier::new(noise.get().next_up())?;
     }
-    Err(Failure::other("internal error: rounding the noise up did not meet the budget; please report this"))
 }
 
-fn most_steps(setting: &Setting, budget: Budget, noise: NoiseMultiplier) -> Result<Steps, Failure> {
+fn most_steps(setting: &Setting, budget: PrivacyBudget, noise: NoiseMultiplier) -> Result<Steps, Failure> {
     match budget {
-        Budget::Approximate(epsilon, delta) => {
+        PrivacyBudget::Approximate { epsilon, .. } | PrivacyBudget::Pure { epsilon } => {
             let events = |steps| setting.events(noise, steps);
-            Ok(calibrate_steps(epsilon, delta, setting.adjacency, events)?.value)
+            Ok(calibrate_steps(epsilon, budget.delta(), setting.adjacency, events)?.value)
         }
-        Budget::Zcdp(rho) => {
+        PrivacyBudget::Zcdp { rho, .. } => {
             let fits = |steps: u64| -> Result<bool, Error> {
                 Ok(total_rho(setting, &setting.events(noise, Steps::new(steps)?))? <= rho.get())
             };
