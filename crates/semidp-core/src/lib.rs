@@ -108,4 +108,4 @@ pub use noise::{Gaussian, KNorm, Laplace, Mechanism};
 pub use query::{ClippedSum, Grid, L1, L2, Norm, Partial};
 pub use release::{Noised, Release};
 pub use semidp_accounting::{Adjacency, Certificate, Delta, Epsilon, NoiseMultiplier, SampleRate, Steps};
-pub use session::{Program, Run, Session, Ticket, Tickets};
+pub use session::{Program, Run, Session, Ticket, Tickets, calibration_delta};

@@ -49,6 +49,12 @@ pub struct Session<S> {
 /// The share of δ set aside for the samplers' distance from their laws.
 const DELTA_SET_ASIDE: f64 = 1e-9;
 
+/// The δ at which Gaussian noise must be calibrated, so that a session certifies no more than the target:
+/// a billionth is set aside for the sampler's distance from its law.
+pub fn calibration_delta(delta: Delta) -> Delta {
+    Delta::new(delta.get() * (1.0 - DELTA_SET_ASIDE)).unwrap_or(delta)
+}
+
 impl<S: BlockSource> Session<S> {
     /// Takes the data over. Adjacency is never implied.
     pub fn new(data: Private<S>, adjacency: Adjacency) -> Result<Self> {
@@ -153,7 +159,7 @@ impl<S: BlockSource> Session<S> {
         draws: f64,
     ) -> Result<Certificate> {
         let spared = match mechanism.log_total_variation() {
-            Some(_) => Delta::new(delta.get() * (1.0 - DELTA_SET_ASIDE))?,
+            Some(_) => calibration_delta(delta),
             None => delta,
         };
         let mut certificate =

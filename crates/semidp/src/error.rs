@@ -1,0 +1,54 @@
+//! The errors of the algorithms.
+
+/// Everything an algorithm refuses.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A parameter lies outside the set on which it means anything.
+    #[error("{name} must be {requirement}, got {value}")]
+    InvalidParameter {
+        /// The parameter, as it is called on the command line.
+        name: &'static str,
+        /// What was given.
+        value: String,
+        /// What it must be.
+        requirement: &'static str,
+    },
+
+    /// No estimator of that name, or none that fits.
+    #[error("the estimator `{name}` {reason}")]
+    Unsuitable {
+        /// The estimator.
+        name: String,
+        /// Why it cannot be used here.
+        reason: String,
+    },
+
+    /// A quantity that was to be learned from public rows needs more of them.
+    #[error("{quantity} cannot be learned from {rows} public rows; at least {needed} are needed")]
+    TooFewPublicRows {
+        /// What was to be learned.
+        quantity: &'static str,
+        /// How many there are.
+        rows: u64,
+        /// How many there must be.
+        needed: u64,
+    },
+
+    /// The kernel refused.
+    #[error(transparent)]
+    Kernel(#[from] semidp_core::Error),
+
+    /// A privacy question without an answer.
+    #[error(transparent)]
+    Accounting(#[from] semidp_accounting::Error),
+}
+
+impl Error {
+    pub(crate) fn invalid(name: &'static str, value: impl ToString, requirement: &'static str) -> Self {
+        Self::InvalidParameter { name, value: value.to_string(), requirement }
+    }
+}
+
+/// The result of an algorithm.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,13 @@
+//! The algorithms of semidp: compositions of kernel calls and post-processing.
+//!
+//! * [`mean`]: estimators of a mean from private and public rows, each with its exact error beforehand.
+//! * [`theory`]: minimax rates with their conditions, and plans for training.
+//!
+//! Everything here is outside the trusted kernel: it sees public rows, counts, budgets and noised
+//! sums, never a private row.
+
+mod error;
+pub mod mean;
+pub mod theory;
+
+pub use error::{Error, Result};

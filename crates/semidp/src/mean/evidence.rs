@@ -1,0 +1,296 @@
+//! What public rows teach: mean, spread, and how far from the mean rows lie.
+
+use super::problem::{Clip, Problem};
+use super::{Law, Target};
+use crate::{Error, Result};
+use semidp_accounting::PrivacyBudget;
+use semidp_core::{Block, BlockSource, Public};
+
+/// Statistics of the public rows.
+///
+/// Distances are *held out*: each row is measured from the mean of the other rows, so that they are as long
+/// as those of rows that had no part in the mean. (The mean without a row differs from the mean with it by
+/// a factor n/(n − 1) in that row's distance, so no second pass is needed.)
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evidence {
+    rows: u64,
+    mean: Vec<f64>,
+    variance: Vec<f64>,
+    l2: Vec<f64>,
+    l1: Vec<f64>,
+}
+
+/// Distances are kept of at most this many rows, evenly spaced.
+const MOST_DISTANCES: u64 = 1 << 20;
+/// A radius is learned from at least this many rows.
+pub(super) const LEAST_ROWS: u64 = 10;
+
+impl Evidence {
+    /// Reads the public rows twice; `scale` divides each column, if given.
+    pub fn of<S: BlockSource>(public: &Public<S>, scale: Option<&[f64]>) -> Result<Self> {
+        let width = public.width();
+        let scale = scale.map_or_else(|| vec![1.0; width], <[f64]>::to_vec);
+        if scale.len() != width || scale.iter().any(|s| !(*s > 0.0 && s.is_finite())) {
+            return Err(Error::invalid("scale", "another list", "one number > 0 a column"));
+        }
+        let mut rows = 0u64;
+        let mut mean = vec![0.0; width];
+        for_each_row(public, |row| {
+            rows += 1;
+            mean.iter_mut().zip(row).zip(&scale).for_each(|((m, x), s)| *m += x / s);
+        })?;
+        mean.iter_mut().for_each(|m| *m /= rows.max(1) as f64);
+        let stride = rows.div_ceil(MOST_DISTANCES).max(1);
+        // From the mean of the other rows.
+        let held_out = if rows > 1 { rows as f64 / (rows - 1) as f64 } else { 1.0 };
+        let mut variance = vec![0.0; width];
+        let (mut l2, mut l1, mut index) = (Vec::new(), Vec::new(), 0u64);
+        for_each_row(public, |row| {
+            let (mut square, mut total) = (0.0, 0.0);
+            for (((x, s), m), v) in row.iter().zip(&scale).zip(&mean).zip(&mut variance) {
+                let gap = x / s - m;
+                *v += gap * gap;
+                square += gap * gap;
+                total += gap.abs();
+            }
+            if index.is_multiple_of(stride) {
+                l2.push(held_out * square.sqrt());
+                l1.push(held_out * total);
+            }
+            index += 1;
+        })?;
+        variance.iter_mut().for_each(|v| *v /= rows.saturating_sub(1).max(1) as f64);
+        l2.sort_by(f64::total_cmp);
+        l1.sort_by(f64::total_cmp);
+        Ok(Self { rows, mean, variance, l2, l1 })
+    }
+
+    /// n_pub.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// The mean of each column.
+    pub fn mean(&self) -> &[f64] {
+        &self.mean
+    }
+
+    /// The unbiased variance of each column; zeros if there is one row.
+    pub fn variance(&self) -> &[f64] {
+        &self.variance
+    }
+
+    /// The root of the total variance (V), if there are two rows or more.
+    pub fn std(&self) -> Option<f64> {
+        let total: f64 = self.variance.iter().sum();
+        (self.rows >= 2).then_some(total.sqrt())
+    }
+
+    /// The share of held-out rows further away than a radius, and a bound on the share of all rows that
+    /// holds with 95% confidence (Clopper and Pearson).
+    pub fn clipped_share(&self, radius: f64) -> (f64, f64) {
+        let (rows, beyond) = (self.l2.len(), self.l2.len() - self.l2.partition_point(|d| *d <= radius));
+        (beyond as f64 / rows.max(1) as f64, upper_share(beyond, rows, 0.05))
+    }
+
+    /// The problem with radii learned from the distances: for each norm the one that balances noise
+    /// against the mean excess of the held-out rows over it.
+    pub fn problem(&self, private_rows: u64, budget: PrivacyBudget, target: Target) -> Result<Problem> {
+        if self.rows < LEAST_ROWS {
+            return Err(Error::TooFewPublicRows {
+                quantity: "a radius",
+                rows: self.rows,
+                needed: LEAST_ROWS,
+            });
+        }
+        let dimension = self.mean.len();
+        // The noise of the private mean, for a clip norm of one.
+        let unit_noise = |law: Law| -> Result<Option<f64>> {
+            let multiplier = law.noise_multiplier(budget, dimension)?;
+            let unit = Clip { radius: 1.0, bias: 0.0 };
+            let rows = private_rows.max(1) as f64;
+            Ok(multiplier.map(|z| law.variance(z, unit, dimension) / (rows * rows)))
+        };
+        // K-norm and Gaussian noise share the ℓ2 ball; the noisier of the two allowed ones decides little.
+        let l2_noise = unit_noise(Law::Gaussian)?.or(unit_noise(Law::KNorm)?);
+        let l2 = best_clip(&self.l2, l2_noise.unwrap_or(0.0));
+        let l1 = best_clip(&self.l1, unit_noise(Law::Laplace)?.unwrap_or(0.0));
+        let problem = Problem::new(private_rows, self.rows, dimension, l2.radius)?
+            .with_clip_bias(l2.bias)?
+            .with_target(target);
+        let problem = if l1.radius < problem.l1().radius { problem.with_l1(l1)? } else { problem };
+        self.with_std(problem)
+    }
+
+    /// The problem with a radius that was given, trusted to hold every row.
+    pub fn problem_within(&self, private_rows: u64, radius: f64, target: Target) -> Result<Problem> {
+        let problem = Problem::new(private_rows, self.rows, self.mean.len(), radius)?.with_target(target);
+        self.with_std(problem)
+    }
+
+    /// Rows in a ball have no larger standard deviation than its radius; one row tells nothing else.
+    fn with_std(&self, problem: Problem) -> Result<Problem> {
+        let limit = problem.l2().radius;
+        match self.std() {
+            Some(std) if std > 0.0 && problem.l2().bias > 0.0 => problem.with_std(std),
+            Some(std) if std > 0.0 => problem.with_std(std.min(limit)),
+            _ => Ok(problem),
+        }
+    }
+}
+
+/// The radius among the sorted distances with the least noise plus squared bias.
+fn best_clip(sorted: &[f64], unit_noise: f64) -> Clip {
+    let largest = sorted.last().copied().unwrap_or(1.0).max(1e-12);
+    let count = sorted.len() as f64;
+    let mut best = Clip { radius: largest, bias: 0.0 };
+    let mut least = f64::INFINITY;
+    // Sum of the distances above the current one, which grows as the radius falls.
+    let (mut above, mut total) = (0.0, 0.0);
+    for &radius in sorted.iter().rev() {
+        // One more row beyond the largest seen is counted at the largest: the next row may be like it.
+        let bias = (total - above * radius + (largest - radius)) / (count + 1.0);
+        let cost = unit_noise * radius * radius + bias * bias;
+        if cost < least && radius >= 1e-12 {
+            (least, best) = (cost, Clip { radius, bias: bias.max(0.0) });
+        }
+        above += 1.0;
+        total += radius;
+    }
+    best
+}
+
+/// The largest share p at which at most `beyond` of `rows` rows lie beyond with probability `miss`.
+fn upper_share(beyond: usize, rows: usize, miss: f64) -> f64 {
+    if beyond >= rows {
+        return 1.0;
+    }
+    // P(at most `beyond`) in logarithms, from ratios of neighbouring terms.
+    let log_probability = |p: f64| {
+        let n = rows as f64;
+        let mut term = n * (-p).ln_1p();
+        let mut logs = vec![term];
+        for j in 0..beyond {
+            let j = j as f64;
+            term += ((n - j) / (j + 1.0)).ln() + p.ln() - (-p).ln_1p();
+            logs.push(term);
+        }
+        let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        most + logs.iter().map(|l| (l - most).exp()).sum::<f64>().ln()
+    };
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..50 {
+        let middle = 0.5 * (low + high);
+        if log_probability(middle) > miss.ln() {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high
+}
+
+/// Shows every row, dense. Cells that are not finite count as zero.
+fn for_each_row<S: BlockSource>(source: &Public<S>, mut show: impl FnMut(&[f64])) -> Result<()> {
+    let width = source.width();
+    let mut row = vec![0.0; width];
+    let finite = |x: f64| if x.is_finite() { x } else { 0.0 };
+    for block in 0..source.blocks() {
+        source.visit(block, &mut |piece| {
+            let mut sparse = |offsets: &[usize], entry: &dyn Fn(usize) -> (usize, f64)| {
+                for pair in offsets.windows(2) {
+                    row.fill(0.0);
+                    for at in pair[0]..pair[1] {
+                        let (column, value) = entry(at);
+                        row[column] = finite(value);
+                    }
+                    show(&row);
+                }
+            };
+            match piece {
+                Block::CsrF32(b) => {
+                    sparse(b.offsets, &|at| (b.columns[at] as usize, f64::from(b.values[at])));
+                }
+                Block::CsrF64(b) => sparse(b.offsets, &|at| (b.columns[at] as usize, b.values[at])),
+                Block::DenseF32(b) => {
+                    for values in b.values.chunks_exact(width) {
+                        row.iter_mut().zip(values).for_each(|(to, x)| *to = finite(f64::from(*x)));
+                        show(&row);
+                    }
+                }
+                Block::DenseF64(b) => {
+                    for values in b.values.chunks_exact(width) {
+                        row.iter_mut().zip(values).for_each(|(to, x)| *to = finite(*x));
+                        show(&row);
+                    }
+                }
+            }
+        })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use semidp_core::DenseTable;
+
+    fn evidence(values: Vec<f64>, width: usize) -> Evidence {
+        Evidence::of(&Public(DenseTable::new(values, width).unwrap()), None).unwrap()
+    }
+
+    #[test]
+    fn distances_are_from_the_mean_of_the_others() {
+        let rows = [[1.0, 2.0], [4.0, -1.0], [0.5, 0.5], [2.0, 2.0]];
+        let found = evidence(rows.concat(), 2);
+        let mut expected: Vec<f64> = (0..4)
+            .map(|i| {
+                let others = rows.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, row)| row);
+                let mean = others.fold([0.0; 2], |m, row| [m[0] + row[0] / 3.0, m[1] + row[1] / 3.0]);
+                (rows[i][0] - mean[0]).hypot(rows[i][1] - mean[1])
+            })
+            .collect();
+        expected.sort_by(f64::total_cmp);
+        assert!(found.l2.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-12));
+        assert_eq!(found.mean(), [1.875, 0.875]);
+        let variance = rows.iter().map(|row| (row[0] - 1.875f64).powi(2)).sum::<f64>() / 3.0;
+        assert!((found.variance()[0] - variance).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_learned_radius_balances_noise_and_bias() {
+        let sorted: Vec<f64> = (1..=1000).map(|i| f64::from(i) / 1000.0).chain([50.0]).collect();
+        let cost = |clip: &Clip, noise: f64| noise * clip.radius.powi(2) + clip.bias.powi(2);
+        for noise in [1e-9, 1e-5, 1e-3, 1.0] {
+            let best = best_clip(&sorted, noise);
+            for &radius in &sorted {
+                let excess: f64 = sorted.iter().map(|d| (d - radius).max(0.0)).sum();
+                let bias = (excess + (50.0 - radius)) / 1002.0;
+                assert!(
+                    cost(&best, noise) <= cost(&Clip { radius, bias }, noise) * (1.0 + 1e-9),
+                    "{noise} {radius}"
+                );
+            }
+        }
+        // Hardly any noise: keep everything. Much: give the outlier up.
+        assert_eq!(best_clip(&sorted, 1e-9).radius, 50.0);
+        assert!(best_clip(&sorted, 1e-3).radius <= 1.0);
+    }
+
+    #[test]
+    fn one_row_teaches_a_mean_only() {
+        let found = evidence(vec![3.0, 4.0], 2);
+        assert_eq!((found.rows(), found.mean(), found.std()), (1, &[3.0, 4.0][..], None));
+        assert_eq!(found.problem_within(10, 2.0, Target::Population).unwrap().std(), 2.0);
+        let pure = PrivacyBudget::Pure { epsilon: semidp_accounting::Epsilon::new(1.0).unwrap() };
+        assert!(matches!(found.problem(10, pure, Target::Population), Err(Error::TooFewPublicRows { .. })));
+    }
+
+    /// Known values: nothing beyond in n rows gives 1 − 0.05^{1/n}; one of ten gives 0.3942.
+    #[test]
+    fn bounds_on_shares() {
+        assert!((upper_share(0, 59, 0.05) - (1.0 - 0.05f64.powf(1.0 / 59.0))).abs() < 1e-9);
+        assert!((upper_share(1, 10, 0.05) - 0.394_163).abs() < 1e-5);
+        assert_eq!(upper_share(10, 10, 0.05), 1.0);
+    }
+}
