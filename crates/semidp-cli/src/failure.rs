@@ -10,8 +10,7 @@ use std::process::ExitCode;
 pub const OTHER: u8 = 1;
 /// Bad usage or bad input.
 pub const BAD_INPUT: u8 = 2;
-/// The privacy budget does not cover what was asked. No command spends a budget yet.
-#[allow(dead_code, reason = "part of the contract; the commands that spend a budget will use it")]
+/// The privacy budget does not cover what was asked.
 pub const BUDGET_REFUSED: u8 = 3;
 
 /// Why the command ends without an answer.
@@ -53,7 +52,7 @@ impl Failure {
             error.kind()
         {
             return Self::input(
-                "a command must be given: account, calibrate, verify or demo",
+                "a command must be given, such as plan, mean, account or demo",
                 "`semidp --help` lists the commands; `semidp demo` shows what it is about",
             );
         }
@@ -84,10 +83,44 @@ impl Failure {
 
 impl From<semidp_core::Error> for Failure {
     fn from(error: semidp_core::Error) -> Self {
+        let message = error.to_string();
         match error {
             semidp_core::Error::Accounting(error) => error.into(),
-            other => Self::other(other.to_string()),
+            semidp_core::Error::InvalidParameter { name, .. } => Self::input(message, hint_for(name)),
+            semidp_core::Error::BudgetRefused { .. } => {
+                Self { code: BUDGET_REFUSED, message, hint: Some("raise the budget, or ask for less".into()) }
+            }
+            semidp_core::Error::Source { .. } => {
+                Self::input(message, "the file may be damaged, or have changed while it was read")
+            }
+            _ => Self::other(message),
         }
+    }
+}
+
+impl From<semidp::Error> for Failure {
+    fn from(error: semidp::Error) -> Self {
+        let message = error.to_string();
+        match error {
+            semidp::Error::Accounting(error) => error.into(),
+            semidp::Error::Kernel(error) => error.into(),
+            semidp::Error::InvalidParameter { name, .. } => Self::input(message, hint_for(name)),
+            semidp::Error::Unsuitable { .. } => Self::input(
+                message,
+                "`--estimator auto` takes the best that fits; `semidp plan mean` compares all of them",
+            ),
+            semidp::Error::TooFewPublicRows { .. } => Self::input(
+                message,
+                "give --radius: the distance from the centre within which rows lie, as in --radius 10",
+            ),
+            _ => Self::other(message),
+        }
+    }
+}
+
+impl From<semidp_plot::Error> for Failure {
+    fn from(error: semidp_plot::Error) -> Self {
+        Self::other(error.to_string())
     }
 }
 
@@ -143,6 +176,16 @@ fn hint_for(name: &str) -> String {
         }
         "steps" => "steps counts the noisy releases, as in --steps 1000",
         "dimension" => "the number of coordinates that get noise, as in --dimension 10",
+        "radius" => {
+            "no row may lie further than this from the centre; rows that do are clipped, as in --radius 10"
+        }
+        "std" => "the root of the total variance of a row over all columns, as in --std 2",
+        "n-private" => "the number of private rows, as in --n-private 9000",
+        "n-public" => "the number of public rows, as in --n-public 1000",
+        "dim" => "the number of columns, as in --dim 100",
+        "adjacency" => "use --adjacency replace-one; under add-remove the number of private rows is secret",
+        "private-weight" => "the weight r of each private row; leave it out to use the best one",
+        "expected-batch" => "private rows in a batch on average, as in --expected-batch 500",
         "grid-scale" => "0.5 halves the step of the grid, as in --grid-scale 0.5",
         _ => "every command explains itself: `semidp --help`, `semidp account --help`",
     }

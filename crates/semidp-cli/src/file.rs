@@ -46,6 +46,16 @@ pub fn write(option: &str, path: &Path, text: &str) -> Result<(), Failure> {
     written.map_err(failed)
 }
 
+/// Makes a folder, and those above it, unless it is there.
+pub fn make_folder(option: &str, path: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(path).map_err(|error| {
+        Failure::input(
+            format!("{option}: cannot make the folder {}: {error}", path.display()),
+            "give the path of a folder that you may write to",
+        )
+    })
+}
+
 /// Where the file really goes: through links, but never over a device or a folder.
 fn destination(path: &Path) -> io::Result<PathBuf> {
     if path == Path::new("-") {

@@ -32,6 +32,27 @@ pub fn parse_dimension(text: &str) -> Result<u64, Error> {
     }
 }
 
+/// A parser of whole numbers that are at least `least`, for the parameter of this name.
+pub fn whole(name: &'static str, least: u64) -> impl Fn(&str) -> Result<u64, Error> + Clone {
+    let requirement = if least == 0 { "a whole number >= 0" } else { "a whole number >= 1" };
+    move |text| match text.trim().parse::<u64>() {
+        Ok(value) if value >= least => Ok(value),
+        _ => Err(Error::InvalidParameter { name, value: format!("`{text}`"), requirement }),
+    }
+}
+
+/// A parser of positive numbers, for the parameter of this name.
+pub fn positive(name: &'static str) -> impl Fn(&str) -> Result<f64, Error> + Clone {
+    move |text| match text.trim().parse::<f64>() {
+        Ok(value) if value > 0.0 && value.is_finite() => Ok(value),
+        _ => Err(Error::InvalidParameter {
+            name,
+            value: format!("`{text}`"),
+            requirement: "a finite number > 0",
+        }),
+    }
+}
+
 /// Parses the factor of a grid step. The range keeps time and memory within reason.
 pub fn parse_grid_scale(text: &str) -> Result<f64, Error> {
     match text.trim().parse::<f64>() {

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::number;
 use clap::{Args, ValueEnum};
+use semidp::mean::Target;
 use semidp_accounting::{Adjacency, Delta, Epsilon, PrivacyBudget, Rho, SampleRate, Trust};
 
 /// Which promise is meant.
@@ -45,6 +46,25 @@ enum AdjacencyName {
 enum TrustName {
     Central,
     Local,
+}
+
+/// The mean of what.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum TargetName {
+    /// Of the law that all rows are drawn from
+    Population,
+    /// Of the given rows, whatever they are
+    Empirical,
+}
+
+impl TargetName {
+    /// As the library has it.
+    pub fn target(self) -> Target {
+        match self {
+            Self::Population => Target::Population,
+            Self::Empirical => Target::Empirical,
+        }
+    }
 }
 
 /// What may be spent.

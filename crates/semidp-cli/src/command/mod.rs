@@ -3,6 +3,7 @@
 mod account;
 mod calibrate;
 mod demo;
+mod plan;
 mod verify;
 
 use crate::failure::Failure;
@@ -12,6 +13,8 @@ use clap::Subcommand;
 /// What to do.
 #[derive(Subcommand)]
 pub enum Command {
+    #[command(subcommand)]
+    Plan(plan::Plan),
     Account(account::Account),
     Calibrate(calibrate::Calibrate),
     Verify(verify::Verify),
@@ -22,6 +25,7 @@ impl Command {
     /// Does it.
     pub fn run(self, output: &Output) -> Result<(), Failure> {
         match self {
+            Self::Plan(command) => command.run(output),
             Self::Account(command) => command.run(output),
             Self::Calibrate(command) => command.run(output),
             Self::Verify(command) => command.run(output),
