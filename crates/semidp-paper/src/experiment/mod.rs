@@ -1,0 +1,21 @@
+//! The experiments.
+
+mod mean_estimation;
+mod rates;
+
+use crate::{Outcome, Result, Settings};
+
+/// One experiment of the paper.
+pub trait Experiment: Sync {
+    /// Its name on the command line.
+    fn name(&self) -> &'static str;
+
+    /// What it shows.
+    fn title(&self) -> &'static str;
+
+    /// Runs it, telling `progress` how many steps of how many are done.
+    fn run(&self, settings: &Settings, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Outcome>;
+}
+
+/// Every experiment.
+pub static EXPERIMENTS: &[&dyn Experiment] = &[&rates::Rates, &mean_estimation::MeanEstimation];
