@@ -118,6 +118,15 @@ impl From<semidp::Error> for Failure {
     }
 }
 
+impl From<semidp_paper::Error> for Failure {
+    fn from(error: semidp_paper::Error) -> Self {
+        match error {
+            semidp_paper::Error::Algorithm(error) => error.into(),
+            other => Self::other(other.to_string()),
+        }
+    }
+}
+
 impl From<semidp_plot::Error> for Failure {
     fn from(error: semidp_plot::Error) -> Self {
         Self::other(error.to_string())

@@ -9,6 +9,7 @@ mod number;
 mod options;
 mod output;
 mod program;
+mod progress;
 mod report;
 mod table;
 

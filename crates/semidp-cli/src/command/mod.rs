@@ -4,6 +4,7 @@ mod account;
 mod calibrate;
 mod demo;
 mod plan;
+mod reproduce;
 mod verify;
 
 use crate::failure::Failure;
@@ -18,6 +19,7 @@ pub enum Command {
     Account(account::Account),
     Calibrate(calibrate::Calibrate),
     Verify(verify::Verify),
+    Reproduce(reproduce::Reproduce),
     Demo(demo::Demo),
 }
 
@@ -29,6 +31,7 @@ impl Command {
             Self::Account(command) => command.run(output),
             Self::Calibrate(command) => command.run(output),
             Self::Verify(command) => command.run(output),
+            Self::Reproduce(command) => command.run(output),
             Self::Demo(command) => command.run(output),
         }
     }

@@ -1,0 +1,121 @@
+//! `semidp reproduce`: the experiments of the paper, with ours beside the paper's.
+
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{file, progress, table};
+use clap::Args;
+use semidp_paper::{EXPERIMENTS, Experiment, Outcome, Settings, report};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+const EXAMPLE: &str = "\
+EXAMPLE
+  semidp reproduce mean-estimation --quick --out reproduced";
+
+/// Run experiments of the paper; write tables, charts and one page.
+#[derive(Args)]
+#[command(after_help = EXAMPLE)]
+pub struct Reproduce {
+    /// The experiment, or `all`; --list names them
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+
+    /// Name the experiments and stop
+    #[arg(long)]
+    list: bool,
+
+    /// Fewer trials
+    #[arg(long)]
+    quick: bool,
+
+    /// The folder for JSON, CSV, SVG and report.html
+    #[arg(long, value_name = "DIR", default_value = "reproduced")]
+    out: PathBuf,
+
+    /// The seed of data and noise: experiments run on synthetic data, which has no privacy to lose
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+}
+
+impl Reproduce {
+    /// Answers.
+    pub fn run(self, output: &Output) -> Result<(), Failure> {
+        if self.list || self.name.is_none() {
+            return list(output);
+        }
+        let chosen = self.chosen()?;
+        file::make_folder("--out", &self.out)?;
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let settings = Settings { quick: self.quick, seed: self.seed, threads };
+        let (mut outcomes, mut answers) = (Vec::new(), Vec::new());
+        for experiment in chosen {
+            let bar = progress::bar(output, experiment.name(), 1);
+            let outcome = experiment.run(&settings, &|done, total| {
+                bar.set_length(total);
+                bar.set_position(done);
+            });
+            bar.finish_and_clear();
+            let outcome = outcome?;
+            let files = self.write(&outcome)?;
+            let mut answer = outcome.json();
+            answer["files"] = json!(files);
+            answers.push(answer);
+            outcomes.push(outcome);
+        }
+        let page = self.out.join("report.html");
+        file::write("--out", &page, &report(&outcomes, env!("CARGO_PKG_VERSION"))?)?;
+        output.answer(&json!({ "experiments": answers, "report": page }), || text(&outcomes, &page))
+    }
+
+    fn chosen(&self) -> Result<Vec<&'static dyn Experiment>, Failure> {
+        let name = self.name.as_deref().unwrap_or("all");
+        if name == "all" {
+            return Ok(EXPERIMENTS.to_vec());
+        }
+        let found = EXPERIMENTS.iter().copied().find(|experiment| experiment.name() == name);
+        found.map(|experiment| vec![experiment]).ok_or_else(|| {
+            let names: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.name()).collect();
+            Failure::input(
+                format!("the experiment must be one of {} or all, got `{name}`", names.join(", ")),
+                "`semidp reproduce --list` says what each shows",
+            )
+        })
+    }
+
+    fn write(&self, outcome: &Outcome) -> Result<Vec<PathBuf>, Failure> {
+        let pretty = serde_json::to_string_pretty(&outcome.json())
+            .map_err(|error| Failure::other(format!("cannot write the result as JSON: {error}")))?;
+        let mut files = vec![(self.out.join(format!("{}.json", outcome.name)), pretty)];
+        for table in &outcome.tables {
+            files.push((self.out.join(format!("{}.csv", table.name)), table.csv()));
+        }
+        for (name, chart) in &outcome.charts {
+            files.push((self.out.join(format!("{name}.svg")), chart.svg()?.trim_end().into()));
+        }
+        for (path, text) in &files {
+            file::write("--out", path, text)?;
+        }
+        Ok(files.into_iter().map(|(path, _)| path).collect())
+    }
+}
+
+fn list(output: &Output) -> Result<(), Failure> {
+    let entries: Vec<Value> = EXPERIMENTS
+        .iter()
+        .map(|experiment| json!({ "name": experiment.name(), "title": experiment.title() }))
+        .collect();
+    output.answer(&json!({ "experiments": entries }), || {
+        let rows = EXPERIMENTS.iter().map(|experiment| (experiment.name().into(), experiment.title().into()));
+        table::facts(rows.collect())
+    })
+}
+
+fn text(outcomes: &[Outcome], page: &Path) -> String {
+    let mut parts = Vec::new();
+    for outcome in outcomes {
+        let findings = outcome.findings.iter().map(|finding| table::wrap(&format!("- {finding}"), "  "));
+        parts.push(format!("{}\n{}", outcome.title, findings.collect::<Vec<_>>().join("\n")));
+    }
+    parts.push(format!("Tables, charts and everything else: {}", page.display()));
+    parts.join("\n\n")
+}

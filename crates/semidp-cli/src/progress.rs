@@ -1,0 +1,16 @@
+//! Progress bars on stderr, where somebody is watching.
+
+use crate::output::Output;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// A bar over `total` pieces of work, such as rows or trials. Nothing is drawn with `--quiet`, or if stderr is no
+/// terminal.
+pub fn bar(output: &Output, what: &'static str, total: u64) -> ProgressBar {
+    let target = if output.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let bar = ProgressBar::with_draw_target(Some(total), target);
+    let template = "{msg} {wide_bar} {human_pos}/{human_len} ({per_sec}, {eta} left)";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.with_message(what)
+}
