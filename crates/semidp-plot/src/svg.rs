@@ -10,7 +10,7 @@ const HEIGHT: f64 = 520.0;
 const FRAME: (f64, f64, f64, f64) = (84.0, 44.0, 640.0, 456.0);
 /// The legend stands to the right of the frame, so that it never hides a line.
 const LEGEND: (f64, f64) = (FRAME.2 + 16.0, FRAME.1 + 10.0);
-const LEGEND_CHARACTERS: usize = 28;
+const LEGEND_CHARACTERS: usize = 24;
 
 /// Colours that people with any colour vision can tell apart (Okabe and Ito).
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#3c3c3c"];

@@ -57,10 +57,14 @@ impl Range {
         (first..=last).map(|i| i as f64 * step).collect()
     }
 
-    /// Powers of ten; and 2 and 5 times them, if there are few.
+    /// Powers of ten, and round multiples of them if there are few.
     fn decades(&self) -> Vec<f64> {
         let (low, high) = (self.low.log10().floor() as i32, self.high.log10().ceil() as i32);
-        let factors: &[f64] = if high - low <= 3 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        let factors: &[f64] = match (self.high / self.low).log10() {
+            narrow if narrow < 1.2 => &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0],
+            medium if medium < 3.0 => &[1.0, 2.0, 5.0],
+            _ => &[1.0],
+        };
         let every = ((high - low) / 8).max(1) as usize;
         let powers = (low..=high).step_by(every);
         powers.flat_map(|power| factors.iter().map(move |factor| factor * 10f64.powi(power))).collect()

@@ -399,12 +399,14 @@ fn chart(rows: usize, cells: &[Measured]) -> (String, Chart) {
         };
         let style = if form == Form::Centred { Style::Dashes } else { Style::Line };
         let points = here().map(|cell| (cell.share(), cell.expected_distance(i))).collect();
-        series.push(Series { name: format!("{name} (expected)"), points, style, colour: i });
+        series.push(Series { name, points, style, colour: i });
         let points = here().map(|cell| (cell.share(), cell.measured_distance(i))).collect();
         series.push(Series { name: String::new(), points, style: Style::Points, colour: i });
     }
     let chart = Chart {
-        title: format!("mean estimation: d = {DIMENSION}, n = {rows}, rho = {RHO}; dots are measured"),
+        title: format!(
+            "mean estimation: d = {DIMENSION}, n = {rows}, rho = {RHO}; lines expected, dots measured"
+        ),
         x: Axis::linear("public share"),
         y: Axis::logarithmic("mean l2 error"),
         series,

@@ -122,8 +122,17 @@ impl Evidence {
         self.with_std(problem)
     }
 
-    /// The problem with a radius that was given, trusted to hold every row.
+    /// The problem with a radius about the public mean that was given. Where held-out rows lie beyond it,
+    /// their mean excess is the bias to expect of clipping.
     pub fn problem_within(&self, private_rows: u64, radius: f64, target: Target) -> Result<Problem> {
+        let excess: f64 = self.l2.iter().map(|distance| (distance - radius).max(0.0)).sum();
+        let bias = excess / self.l2.len().max(1) as f64;
+        let problem = Problem::new(private_rows, self.rows, self.mean.len(), radius)?.with_target(target);
+        self.with_std(problem.with_clip_bias(bias)?)
+    }
+
+    /// The same about another centre, where the radius is trusted to hold every row.
+    pub fn problem_elsewhere(&self, private_rows: u64, radius: f64, target: Target) -> Result<Problem> {
         let problem = Problem::new(private_rows, self.rows, self.mean.len(), radius)?.with_target(target);
         self.with_std(problem)
     }

@@ -35,7 +35,7 @@ pub fn half_width(confidence: f64, sampling: f64, noise: Option<(Law, f64, usize
     while tail(high) > miss {
         high *= 2.0;
     }
-    for _ in 0..60 {
+    for _ in 0..40 {
         let middle = 0.5 * (low + high);
         if tail(middle) > miss {
             low = middle;
@@ -52,7 +52,7 @@ fn gamma_nodes(shape: f64, scale: f64) -> Vec<(f64, f64)> {
     let (centre, spread) = (shape.ln(), 1.0 / shape.sqrt());
     // The left tail of the logarithm falls like e^{shape·u}, the right one faster.
     let (left, right) = (12.0 * spread + 36.0 / shape, 12.0 * spread.min(2.0));
-    let points = 2000;
+    let points = 400;
     let step = (left + right) / f64::from(points);
     // The density of the logarithm: exp(shape·(u − ln shape) − e^u + shape), up to a constant.
     let nodes: Vec<(f64, f64)> = (0..=points)

@@ -40,6 +40,7 @@
 //! # }
 //! ```
 
+mod estimate;
 mod evidence;
 mod interval;
 mod law;
@@ -51,6 +52,7 @@ mod throw_away;
 mod uniform;
 mod weighted;
 
+pub use estimate::{Errors, Request, errors};
 pub use evidence::Evidence;
 pub use interval::{half_width, normal_quantile, student_quantile};
 pub use law::Law;

@@ -393,7 +393,8 @@ fn chart(sweep: &Sweep, title: String, x: Axis, here: f64) -> Chart {
         style: if name.starts_with("weighted") { Style::Line } else { Style::Dashes },
         colour,
     });
-    let mut marks = vec![Mark { at: here, label: "your plan".into() }];
-    marks.extend(sweep.crossing.map(|at| Mark { at, label: "the naive ways change places".into() }));
+    let mut marks = vec![Mark { at: here, label: format!("your plan: {}", nearest(here, 3)) }];
+    let places = |at: f64| format!("the naive ways change places: {}", nearest(at, 2));
+    marks.extend(sweep.crossing.map(|at| Mark { at, label: places(at) }));
     Chart { title, x, y: Axis::logarithmic("mean squared error"), series: series.collect(), marks }
 }

@@ -1,0 +1,245 @@
+//! From a user's wishes to a plan, and from a plan to the errors of each column.
+
+use super::Evidence;
+use super::interval::{half_width, normal_quantile, student_quantile};
+use super::plan::{Plan, cheapest, plan_all, plan_named, plan_weighted};
+use super::problem::{Problem, Target};
+use crate::{Error, Result};
+use semidp_accounting::PrivacyBudget;
+
+/// What a user wants of a mean; what is left out is learned from public rows or taken from theory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// What may be spent.
+    pub budget: PrivacyBudget,
+    /// The mean of what.
+    pub target: Target,
+    /// The estimator by name; the best one if left out.
+    pub estimator: Option<String>,
+    /// Only estimators whose guarantee holds bit for bit.
+    pub exact: bool,
+    /// The radius about the centre; learned if left out.
+    pub radius: Option<f64>,
+    /// The root of a row's total variance; learned if left out.
+    pub std: Option<f64>,
+    /// The weight of a private row; the best one if left out.
+    pub private_weight: Option<f64>,
+    /// Whether the centre is the public mean, as it should be where there is one.
+    pub is_centred: bool,
+}
+
+impl Request {
+    /// The plan. It sees public rows through `evidence`, and of the private rows their number.
+    pub fn plan(&self, evidence: Option<&Evidence>, dimension: usize, private_rows: u64) -> Result<Plan> {
+        let problem = self.problem(evidence, dimension, private_rows)?;
+        let problem = match self.std {
+            Some(std) => problem.with_std(std)?,
+            None => problem,
+        };
+        let name = match &self.estimator {
+            Some(name) => name.clone(),
+            None => {
+                let plans = plan_all(&problem, self.budget)?;
+                let best = cheapest(&plans, self.exact).ok_or_else(|| Error::Unsuitable {
+                    name: "auto".into(),
+                    reason: "finds nothing that fits counts and budget".into(),
+                })?;
+                best.name().into()
+            }
+        };
+        match self.private_weight {
+            Some(weight) => plan_weighted(&name, &problem, self.budget, weight),
+            None => plan_named(&name, &problem, self.budget),
+        }
+    }
+
+    fn problem(&self, evidence: Option<&Evidence>, dimension: usize, private_rows: u64) -> Result<Problem> {
+        match (evidence, self.radius) {
+            (Some(evidence), Some(radius)) if self.is_centred => {
+                evidence.problem_within(private_rows, radius, self.target)
+            }
+            (Some(evidence), Some(radius)) => evidence.problem_elsewhere(private_rows, radius, self.target),
+            // The private rows are not read: no radius is needed.
+            (Some(evidence), None) if private_rows == 0 => {
+                let radius = evidence.std().filter(|std| *std > 0.0).unwrap_or(1.0);
+                evidence.problem_elsewhere(0, radius.clamp(1e-12, 1e12), self.target)
+            }
+            (Some(evidence), None) if self.is_centred => {
+                evidence.problem(private_rows, self.budget, self.target)
+            }
+            (None, Some(radius)) => {
+                Ok(Problem::new(private_rows, 0, dimension, radius)?.with_target(self.target))
+            }
+            (_, None) => Err(Error::invalid(
+                "radius",
+                "auto",
+                "given, unless there are public rows whose mean is the centre",
+            )),
+        }
+    }
+}
+
+/// The errors of each column, in the coordinates of the rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Errors {
+    /// The root of the expected squared error, without the bias of clipping.
+    pub standard_errors: Vec<f64>,
+    /// Half the width of a confidence interval: sampling error, noise, and the most that clipping does.
+    pub half_widths: Vec<f64>,
+}
+
+/// The errors of each column at a confidence, or why their law is not known.
+///
+/// Sampling errors are taken to be normal, with the variances of the public rows (and Student's quantile for
+/// not knowing them exactly); noise has its exact law.
+pub fn errors(
+    plan: &Plan,
+    evidence: Option<&Evidence>,
+    confidence: f64,
+) -> std::result::Result<Errors, &'static str> {
+    let problem = plan.problem();
+    let (private, public) = (problem.private_rows() as f64, problem.public_rows() as f64);
+    let (weight, dimension) = (plan.private_weight(), problem.dimension());
+    let clip = plan.law().map(|law| law.clip(problem));
+    let noise = plan
+        .law()
+        .zip(plan.noise_multiplier())
+        .zip(clip)
+        .map(|((law, multiplier), clip)| (law, weight * multiplier.get() * clip.radius, dimension));
+    let bias = private * weight * clip.map_or(0.0, |clip| clip.bias);
+    if problem.target() == Target::Empirical {
+        // Rows at full weight: the noise is the only error.
+        if (weight / problem.uniform_weight() - 1.0).abs() > 1e-9 && private > 0.0 {
+            return Err("the error depends on the rows themselves, whose law is not assumed");
+        }
+        let width = half_width(confidence, 0.0, noise) + bias;
+        let standard_errors = vec![plan.noise_std(); dimension];
+        return Ok(Errors { standard_errors, half_widths: vec![width; dimension] });
+    }
+    let evidence = evidence.ok_or("without public rows the variance of each column is not known")?;
+    if evidence.rows() < 2 {
+        return Err("one public row does not show the variance of each column");
+    }
+    let rest = 1.0 - weight * private;
+    let share = weight * weight * private + if rest == 0.0 { 0.0 } else { rest * rest / public };
+    let inflation = {
+        let p = 0.5 + confidence / 2.0;
+        (student_quantile(p, evidence.rows() - 1) / normal_quantile(p)).powi(2)
+    };
+    let noise_variance = plan.noise_std().powi(2);
+    // Columns of the same variance have the same width: an integral each would be wasted on them.
+    let mut known: Vec<(f64, f64)> = Vec::new();
+    let mut width_of = |sampling: f64| match known.iter().find(|(variance, _)| *variance == sampling) {
+        Some((_, width)) => *width,
+        None => {
+            let width = half_width(confidence, sampling * inflation, noise) + bias;
+            if known.len() < 64 {
+                known.push((sampling, width));
+            }
+            width
+        }
+    };
+    let variances = evidence.variance().iter().map(|variance| variance * share);
+    let half_widths = variances.clone().map(&mut width_of).collect();
+    Ok(Errors { standard_errors: variances.map(|v| (v + noise_variance).sqrt()).collect(), half_widths })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use semidp_accounting::{Delta, Epsilon};
+    use semidp_core::{Adjacency, DenseTable, Private, Public, Randomness, Session};
+
+    /// Nearly normal numbers: sums of twelve uniform ones.
+    fn rows(count: usize, width: usize, seed: u64) -> Vec<f64> {
+        let mut state = seed;
+        let mut uniform = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1u64 << 53) as f64
+        };
+        (0..count * width).map(|i| (0..12).map(|_| uniform()).sum::<f64>() * (1 + i % width) as f64).collect()
+    }
+
+    /// Intervals hold the truth as often as they say, for every law; the learned radius does not spoil it.
+    #[test]
+    fn intervals_cover() {
+        let (width, private, public) = (3, 400, 60);
+        let delta = Delta::new(1e-5).unwrap();
+        let budgets = [
+            (PrivacyBudget::Approximate { epsilon: Epsilon::new(1.0).unwrap(), delta }, "weighted-gaussian"),
+            (PrivacyBudget::Pure { epsilon: Epsilon::new(1.0).unwrap() }, "weighted-laplace"),
+            (PrivacyBudget::Pure { epsilon: Epsilon::new(1.0).unwrap() }, "weighted-k-norm"),
+            (PrivacyBudget::Pure { epsilon: Epsilon::new(1.0).unwrap() }, "throw-away"),
+        ];
+        for (budget, name) in budgets {
+            let request = Request {
+                budget,
+                target: Target::Population,
+                estimator: Some(name.into()),
+                exact: false,
+                radius: None,
+                std: None,
+                private_weight: None,
+                is_centred: true,
+            };
+            let trials = 400u64;
+            let mut missed = 0.0;
+            for trial in 0..trials {
+                let all = rows(private + public, width, 1 + trial * 7919);
+                let (open, closed) = all.split_at(public * width);
+                let evidence =
+                    Evidence::of(&Public(DenseTable::new(open.to_vec(), width).unwrap()), None).unwrap();
+                let plan = request.plan(Some(&evidence), width, private as u64).unwrap();
+                let errors = errors(&plan, Some(&evidence), 0.9).unwrap();
+                let table = DenseTable::new(closed.to_vec(), width).unwrap();
+                let session = Session::new(Private::new(table), Adjacency::ReplaceOne).unwrap();
+                let session = session.with_randomness(Randomness::Seed(trial)).with_threads(1);
+                let centre = Public(evidence.mean().to_vec());
+                let value = plan.release(&session, &centre, &centre).unwrap().value;
+                for (j, (x, half)) in value.iter().zip(&errors.half_widths).enumerate() {
+                    let truth = 6.0 * (1 + j) as f64;
+                    missed += f64::from(u8::from((x - truth).abs() > *half));
+                }
+            }
+            let count = trials as f64 * width as f64;
+            // 6.5 standard deviations of a binomial count, tripled in variance: the columns of a trial may
+            // miss together.
+            let bound = 6.5 * (3.0 * 0.1 * 0.9 / count).sqrt();
+            assert!(missed / count < 0.1 + bound, "{name}: {}", missed / count);
+            // Not so wide as to be useless either: the allowance for clipping widens them somewhat.
+            assert!(missed / count > 0.005, "{name}: {}", missed / count);
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_told() {
+        let budget = PrivacyBudget::Pure { epsilon: Epsilon::new(1.0).unwrap() };
+        let request = Request {
+            budget,
+            target: Target::Population,
+            estimator: None,
+            exact: true,
+            radius: Some(3.0),
+            std: None,
+            private_weight: None,
+            is_centred: true,
+        };
+        let plan = request.plan(None, 2, 100).unwrap();
+        assert_eq!(plan.name(), "laplace");
+        assert!(errors(&plan, None, 0.95).is_err());
+        // The empirical mean of all rows at full weight has noise for its only error.
+        let empirical =
+            Request { target: Target::Empirical, estimator: Some("laplace".into()), ..request.clone() };
+        let plan = empirical.plan(None, 2, 100).unwrap();
+        let found = errors(&plan, None, 0.95).unwrap().half_widths[0];
+        // Scale 2·√2·3/ε/n in each coordinate, and P(|Z| > x) = e^{−x/s}.
+        let expected = 2.0 * 2f64.sqrt() * 3.0 / 100.0 * 20f64.ln();
+        assert!((found / expected - 1.0).abs() < 1e-5, "{found} {expected}");
+        let weighted = Request { estimator: Some("weighted-laplace".into()), ..empirical };
+        assert!(errors(&weighted.plan(None, 2, 100).unwrap(), None, 0.95).is_err());
+        assert!(matches!(
+            Request { radius: None, ..request }.plan(None, 2, 100),
+            Err(Error::InvalidParameter { name: "radius", .. })
+        ));
+    }
+}
