@@ -82,6 +82,9 @@ pub struct Certificate {
     /// is promised.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub declassified: Vec<String>,
+    /// What happened beside the events and is covered by no guarantee, such as a strict check of the rows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_covered: Vec<String>,
 }
 
 /// What checking a certificate found.
@@ -126,6 +129,7 @@ impl Certificate {
             random_source: RandomSource::None,
             hyperparameters: Vec::new(),
             declassified: Vec::new(),
+            not_covered: Vec::new(),
         })
     }
 

@@ -118,6 +118,40 @@ impl From<semidp::Error> for Failure {
     }
 }
 
+impl From<semidp_table::Error> for Failure {
+    fn from(error: semidp_table::Error) -> Self {
+        use semidp_table::Error as Table;
+        let message = error.to_string();
+        let hint = match error {
+            Table::UnknownFormat { .. } => "CSV, Parquet, NPY and NPZ files are read; CSV and NPY as .gz too",
+            Table::Unreadable { .. } => "give the path of a readable file",
+            Table::NoRows { .. } => {
+                "without public rows give --schema and --radius: then it is plain differential privacy"
+            }
+            Table::MissingColumns { .. } | Table::WrongKind { .. } => {
+                "public and private file must have the same columns; --columns a,b takes some of them"
+            }
+            Table::UnknownColumn { .. } => {
+                "--columns takes names of columns of the public file or the schema"
+            }
+            Table::DuplicateColumn { .. } => "give each column a name of its own",
+            Table::MixedColumn { .. } | Table::EmptyColumn { .. } | Table::TooManyValues { .. } => {
+                "clean the column, leave it out with --columns, or describe it in a --schema"
+            }
+            Table::UnsupportedType { .. } => "leave the column out with --columns, or store it as a number",
+            Table::DifferentLengths { .. } => {
+                "the arrays of an NPZ file are columns and must be of one length"
+            }
+            Table::Strict { .. } => "without --strict such cells are replaced by what the schema says",
+            Table::UnknownSchemaFormat { .. }
+            | Table::MalformedSchema { .. }
+            | Table::InvalidColumn { .. } => "`semidp schema --public FILE` writes a schema to start from",
+            _ => "every command explains itself: `semidp mean --help`",
+        };
+        Self::input(message, hint)
+    }
+}
+
 impl From<semidp_paper::Error> for Failure {
     fn from(error: semidp_paper::Error) -> Self {
         match error {

@@ -30,20 +30,53 @@ pub fn read(option: &str, path: &Path) -> Result<String, Failure> {
 
 /// Writes a file so that at every moment the path holds the old text, or the new, or nothing.
 pub fn write(option: &str, path: &Path, text: &str) -> Result<(), Failure> {
-    let failed = |error: io::Error| {
-        Failure::input(
-            format!("{option}: cannot write {}: {error}", path.display()),
-            "give the path of a file in an existing folder that you may write to",
-        )
-    };
-    let path = destination(path).map_err(failed)?;
-    let temporary = temporary_beside(&path).map_err(failed)?;
-    let written = write_new(&temporary, text).and_then(|()| fs::rename(&temporary, &path));
-    if written.is_err() {
-        // The failure to write is what the user must hear of, not a failure to tidy up after it.
-        let _ = fs::remove_file(&temporary);
+    Reserved::new(option, path)?.fill(text)
+}
+
+/// A place for a file, before there is anything to write: what cannot be written should be known before
+/// private rows are read.
+pub struct Reserved {
+    option: String,
+    path: PathBuf,
+    temporary: PathBuf,
+    file: Option<File>,
+}
+
+impl Reserved {
+    /// Takes a place beside the path; the path itself is not touched.
+    pub fn new(option: &str, path: &Path) -> Result<Self, Failure> {
+        let failed = |error| cannot_write(option, path, error);
+        let path = destination(path).map_err(failed)?;
+        let temporary = temporary_beside(&path).map_err(failed)?;
+        let file = OpenOptions::new().write(true).create_new(true).open(&temporary).map_err(failed)?;
+        Ok(Self { option: option.into(), path, temporary, file: Some(file) })
     }
-    written.map_err(failed)
+
+    /// Puts the text where the path says, at once.
+    pub fn fill(mut self, text: &str) -> Result<(), Failure> {
+        let written = self.file.take().map_or(Ok(()), |mut file| {
+            file.write_all(text.as_bytes())?;
+            file.write_all(b"\n")?;
+            file.sync_all()
+        });
+        let moved = written.and_then(|()| fs::rename(&self.temporary, &self.path));
+        moved.map_err(|error| cannot_write(&self.option, &self.path, error))
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        // Gone already if it was moved; the failure to write is what the user must hear of, not a failure
+        // to tidy up after it.
+        let _ = fs::remove_file(&self.temporary);
+    }
+}
+
+fn cannot_write(option: &str, path: &Path, error: io::Error) -> Failure {
+    Failure::input(
+        format!("{option}: cannot write {}: {error}", path.display()),
+        "give the path of a file in an existing folder that you may write to",
+    )
 }
 
 /// Makes a folder, and those above it, unless it is there.
@@ -75,11 +108,4 @@ fn temporary_beside(path: &Path) -> io::Result<PathBuf> {
     temporary.push(name);
     temporary.push(format!(".{}.tmp", std::process::id()));
     Ok(path.with_file_name(temporary))
-}
-
-fn write_new(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.write_all(b"\n")?;
-    file.sync_all()
 }

@@ -18,6 +18,7 @@ use command::Command;
 use failure::Failure;
 use output::Output;
 use std::process::ExitCode;
+use std::sync::Mutex;
 
 /// Differential privacy where public data helps for free; the guarantee covers the private rows
 /// only.
@@ -43,16 +44,25 @@ EXAMPLE
   semidp calibrate --epsilon 2 --delta 1e-5 --sample-rate 0.01 --steps 1000";
 
 fn main() -> ExitCode {
-    // A panic is a bug in semidp; even then the user gets one line and a documented exit code.
+    // A panic that reaches this function is a bug in semidp; even then the user gets one line and a
+    // documented exit code. Others are caught on the way, such as those of a reader of damaged files, and
+    // are nobody's business: so the hook only takes down what happened.
     std::panic::set_hook(Box::new(|panic| {
-        Failure::other(format!("internal error, please report this: {panic}")).report();
+        if let Ok(mut last) = LAST_PANIC.lock() {
+            *last = panic.to_string();
+        }
     }));
     match std::panic::catch_unwind(run) {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(failure)) => failure.report(),
-        Err(_) => ExitCode::from(failure::OTHER),
+        Err(_) => {
+            let what = LAST_PANIC.lock().map_or_else(|_| String::new(), |last| last.clone());
+            Failure::other(format!("internal error, please report this: {what}")).report()
+        }
     }
 }
+
+static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
 
 fn run() -> Result<(), Failure> {
     let line = match CommandLine::try_parse() {

@@ -53,6 +53,30 @@ pub fn positive(name: &'static str) -> impl Fn(&str) -> Result<f64, Error> + Clo
     }
 }
 
+/// Parses the weight of a row.
+pub fn parse_weight(text: &str) -> Result<f64, Error> {
+    match text.trim().parse::<f64>() {
+        Ok(value) if (0.0..=1.0).contains(&value) => Ok(value),
+        _ => Err(Error::InvalidParameter {
+            name: "private-weight",
+            value: format!("`{text}`"),
+            requirement: "a number from 0 to 1",
+        }),
+    }
+}
+
+/// Parses the confidence of an interval.
+pub fn parse_confidence(text: &str) -> Result<f64, Error> {
+    match text.trim().parse::<f64>() {
+        Ok(value) if (0.5..=0.999_999).contains(&value) => Ok(value),
+        _ => Err(Error::InvalidParameter {
+            name: "confidence",
+            value: format!("`{text}`"),
+            requirement: "a number from 0.5 to 0.999999",
+        }),
+    }
+}
+
 /// Parses the factor of a grid step. The range keeps time and memory within reason.
 pub fn parse_grid_scale(text: &str) -> Result<f64, Error> {
     match text.trim().parse::<f64>() {

@@ -1,1 +1,66 @@
-//! Tables in files as sources of units.
+//! Tables in files as sources of units: CSV, Parquet, NPY and NPZ.
+//!
+//! `public file → schema → encoding → source`. What columns mean is learned from public rows or written
+//! by hand; a private file is then read by that meaning and by nothing of its own, whatever its cells are.
+//! Files are streamed: memory does not grow with the number of rows.
+//!
+//! ```
+//! use semidp_core::{Adjacency, Session};
+//! use semidp_table::{Encoding, LoadOptions, Schema, open_private};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = std::env::temp_dir().join(format!("semidp-table-{}", std::process::id()));
+//! # std::fs::create_dir_all(&folder)?;
+//! # let (public, private) = (folder.join("public.csv"), folder.join("private.csv"));
+//! std::fs::write(&public, "age,sex\n30,Female\n50,Male\n")?;
+//! std::fs::write(&private, "sex,age\nMale,41\nunknown,?\n")?;
+//!
+//! let schema = Schema::infer(&public, None)?.schema;
+//! let encoding = Encoding::with_shift_and_scale(&schema, |_| (40.0, 10.0))?;
+//! assert_eq!(encoding.names(), ["age", "sex=Female", "sex=Male", "sex=other"]);
+//! let rows = open_private(&private, &schema, &encoding, LoadOptions::default())?;
+//! let session = Session::new(rows, Adjacency::ReplaceOne)?;
+//! assert_eq!(session.units(), Some(2));
+//! # std::fs::remove_dir_all(&folder)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Formats
+//!
+//! A file's name says what it is.
+//!
+//! | ending | columns | blocks |
+//! |---|---|---|
+//! | `.csv`, `.tsv` | named by the header line | of 8192 rows |
+//! | `.csv.gz`, `.tsv.gz` | the same | one |
+//! | `.parquet` | flat ones: booleans, integers, floats, text | row groups |
+//! | `.npy` | `x0`, `x1`, ... | of 8192 rows |
+//! | `.npy.gz` | the same | one |
+//! | `.npz` | by the arrays' names | one |
+//!
+//! Columns are matched by name, in any order; those that the encoding does not use are not looked at. In
+//! CSV and in text columns of Parquet, spaces around a cell do not count, bytes that are not UTF-8 are
+//! replaced, and [`MISSING`] lists what stands for a missing cell. A CSV row is what the quotes make
+//! of it: one that opens a quote and does not close it ends where the file does.
+//!
+//! # What is told about private rows
+//!
+//! Errors name files, columns and types. Whether a file can be opened depends on its rows only in a strict
+//! load, which is why it is not the default. The number of rows is in the source, where the kernel alone
+//! sees it.
+
+mod cell;
+mod encoder;
+mod encoding;
+mod error;
+mod file;
+mod infer;
+mod schema;
+mod table;
+
+pub use cell::MISSING;
+pub use encoding::{Encoding, Feature};
+pub use error::{Error, Problem, Result};
+pub use infer::{Inferred, Skipped};
+pub use schema::{Column, Kind, OTHER, Schema};
+pub use table::{LoadOptions, Table, open_private, open_public};

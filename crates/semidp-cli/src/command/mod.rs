@@ -3,8 +3,10 @@
 mod account;
 mod calibrate;
 mod demo;
+mod mean;
 mod plan;
 mod reproduce;
+mod schema;
 mod verify;
 
 use crate::failure::Failure;
@@ -16,6 +18,8 @@ use clap::Subcommand;
 pub enum Command {
     #[command(subcommand)]
     Plan(plan::Plan),
+    Mean(mean::Mean),
+    Schema(schema::SchemaCommand),
     Account(account::Account),
     Calibrate(calibrate::Calibrate),
     Verify(verify::Verify),
@@ -28,6 +32,8 @@ impl Command {
     pub fn run(self, output: &Output) -> Result<(), Failure> {
         match self {
             Self::Plan(command) => command.run(output),
+            Self::Mean(command) => command.run(output),
+            Self::Schema(command) => command.run(output),
             Self::Account(command) => command.run(output),
             Self::Calibrate(command) => command.run(output),
             Self::Verify(command) => command.run(output),

@@ -98,6 +98,7 @@ impl Finding {
             },
             "arithmetic": certificate.arithmetic,
             "random_source": certificate.random_source,
+            "not_covered": certificate.not_covered,
             "objections": self.objections,
         })
     }
@@ -125,6 +126,9 @@ impl Finding {
         }
         row("protects".into(), "the private rows only, whatever the public rows are".into());
         row("mechanism".into(), certificate.mechanism.clone());
+        for outside in &certificate.not_covered {
+            row("not covered".into(), outside.clone());
+        }
         for objection in &self.objections {
             row("objection".into(), objection.clone());
         }

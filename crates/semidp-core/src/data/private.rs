@@ -1,5 +1,6 @@
 //! Private data: closed outside this crate.
 
+use super::BlockSource;
 use std::fmt;
 
 /// Data that only the kernel opens.
@@ -52,6 +53,13 @@ impl<T> Private<T> {
     /// For the kernel alone.
     pub(crate) fn into_inner(self) -> T {
         self.0
+    }
+}
+
+impl<S: BlockSource + 'static> Private<S> {
+    /// Forgets what kind of source it is, so that files and memory have one type. It stays closed.
+    pub fn boxed(self) -> Private<Box<dyn BlockSource>> {
+        Private(Box::new(self.0))
     }
 }
 

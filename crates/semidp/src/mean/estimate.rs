@@ -1,9 +1,9 @@
 //! From a user's wishes to a plan, and from a plan to the errors of each column.
 
-use super::Evidence;
 use super::interval::{half_width, normal_quantile, student_quantile};
-use super::plan::{Plan, cheapest, plan_all, plan_named, plan_weighted};
+use super::plan::{Plan, cheapest, find, plan_named, plan_weighted};
 use super::problem::{Problem, Target};
+use super::{ESTIMATORS, Estimator, Evidence, Law};
 use crate::{Error, Result};
 use semidp_accounting::PrivacyBudget;
 
@@ -31,46 +31,66 @@ pub struct Request {
 impl Request {
     /// The plan. It sees public rows through `evidence`, and of the private rows their number.
     pub fn plan(&self, evidence: Option<&Evidence>, dimension: usize, private_rows: u64) -> Result<Plan> {
-        let problem = self.problem(evidence, dimension, private_rows)?;
+        if let Some(name) = &self.estimator {
+            return self.plan_one(find(name)?, evidence, dimension, private_rows);
+        }
+        let mut plans = Vec::new();
+        for estimator in ESTIMATORS {
+            match self.plan_one(*estimator, evidence, dimension, private_rows) {
+                Ok(plan) => plans.push(plan),
+                Err(Error::Unsuitable { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        cheapest(&plans, self.exact).cloned().ok_or_else(|| Error::Unsuitable {
+            name: "auto".into(),
+            reason: "finds nothing that fits counts and budget".into(),
+        })
+    }
+
+    fn plan_one(
+        &self,
+        estimator: &dyn Estimator,
+        evidence: Option<&Evidence>,
+        dimension: usize,
+        private_rows: u64,
+    ) -> Result<Plan> {
+        // Said first, because without private rows or with another budget no radius is needed either.
+        let unit = Problem::new(private_rows, evidence.map_or(0, Evidence::rows), dimension, 1.0)?;
+        plan_named(estimator.name(), &unit, self.budget)?;
+        let problem = self.problem(estimator.law(), evidence, dimension, private_rows)?;
         let problem = match self.std {
             Some(std) => problem.with_std(std)?,
             None => problem,
         };
-        let name = match &self.estimator {
-            Some(name) => name.clone(),
-            None => {
-                let plans = plan_all(&problem, self.budget)?;
-                let best = cheapest(&plans, self.exact).ok_or_else(|| Error::Unsuitable {
-                    name: "auto".into(),
-                    reason: "finds nothing that fits counts and budget".into(),
-                })?;
-                best.name().into()
-            }
-        };
-        match self.private_weight {
-            Some(weight) => plan_weighted(&name, &problem, self.budget, weight),
-            None => plan_named(&name, &problem, self.budget),
+        match self.private_weight.filter(|_| estimator.law().is_some()) {
+            Some(weight) => plan_weighted(estimator.name(), &problem, self.budget, weight),
+            None => plan_named(estimator.name(), &problem, self.budget),
         }
     }
 
-    fn problem(&self, evidence: Option<&Evidence>, dimension: usize, private_rows: u64) -> Result<Problem> {
-        match (evidence, self.radius) {
-            (Some(evidence), Some(radius)) if self.is_centred => {
+    fn problem(
+        &self,
+        law: Option<Law>,
+        evidence: Option<&Evidence>,
+        dimension: usize,
+        private_rows: u64,
+    ) -> Result<Problem> {
+        match (evidence, self.radius, law) {
+            (Some(evidence), Some(radius), _) if self.is_centred => {
                 evidence.problem_within(private_rows, radius, self.target)
             }
-            (Some(evidence), Some(radius)) => evidence.problem_elsewhere(private_rows, radius, self.target),
-            // The private rows are not read: no radius is needed.
-            (Some(evidence), None) if private_rows == 0 => {
-                let radius = evidence.std().filter(|std| *std > 0.0).unwrap_or(1.0);
-                evidence.problem_elsewhere(0, radius.clamp(1e-12, 1e12), self.target)
+            (Some(evidence), Some(radius), _) => {
+                evidence.problem_elsewhere(private_rows, radius, self.target)
             }
-            (Some(evidence), None) if self.is_centred => {
-                evidence.problem(private_rows, self.budget, self.target)
+            (Some(evidence), None, None) => evidence.problem_of_public_rows(private_rows, self.target),
+            (Some(evidence), None, Some(law)) if self.is_centred => {
+                evidence.problem(private_rows, law, self.budget, self.target)
             }
-            (None, Some(radius)) => {
+            (None, Some(radius), _) => {
                 Ok(Problem::new(private_rows, 0, dimension, radius)?.with_target(self.target))
             }
-            (_, None) => Err(Error::invalid(
+            (_, None, _) => Err(Error::invalid(
                 "radius",
                 "auto",
                 "given, unless there are public rows whose mean is the centre",

@@ -88,14 +88,25 @@ impl Evidence {
 
     /// The share of held-out rows further away than a radius, and a bound on the share of all rows that
     /// holds with 95% confidence (Clopper and Pearson).
-    pub fn clipped_share(&self, radius: f64) -> (f64, f64) {
-        let (rows, beyond) = (self.l2.len(), self.l2.len() - self.l2.partition_point(|d| *d <= radius));
+    pub fn clipped_share(&self, law: Law, radius: f64) -> (f64, f64) {
+        let distances = match law {
+            Law::Gaussian | Law::KNorm => &self.l2,
+            Law::Laplace => &self.l1,
+        };
+        let (rows, within) = (distances.len(), distances.partition_point(|d| *d <= radius));
+        let beyond = rows - within;
         (beyond as f64 / rows.max(1) as f64, upper_share(beyond, rows, 0.05))
     }
 
-    /// The problem with radii learned from the distances: for each norm the one that balances noise
-    /// against the mean excess of the held-out rows over it.
-    pub fn problem(&self, private_rows: u64, budget: PrivacyBudget, target: Target) -> Result<Problem> {
+    /// The problem with a radius learned from the distances: the one that balances this law's noise against
+    /// the mean excess of the held-out rows over it.
+    pub fn problem(
+        &self,
+        private_rows: u64,
+        law: Law,
+        budget: PrivacyBudget,
+        target: Target,
+    ) -> Result<Problem> {
         if self.rows < LEAST_ROWS {
             return Err(Error::TooFewPublicRows {
                 quantity: "a radius",
@@ -104,21 +115,18 @@ impl Evidence {
             });
         }
         let dimension = self.mean.len();
-        // The noise of the private mean, for a clip norm of one.
-        let unit_noise = |law: Law| -> Result<Option<f64>> {
-            let multiplier = law.noise_multiplier(budget, dimension)?;
-            let unit = Clip { radius: 1.0, bias: 0.0 };
-            let rows = private_rows.max(1) as f64;
-            Ok(multiplier.map(|z| law.variance(z, unit, dimension) / (rows * rows)))
+        // The noise of the private mean, for a clip norm of one. Without noise nothing is worth clipping.
+        let unit = Clip { radius: 1.0, bias: 0.0 };
+        let multiplier = law.noise_multiplier(budget, dimension)?;
+        let noise = multiplier.map_or(0.0, |z| law.variance(z, unit, dimension));
+        let noise = noise / (private_rows.max(1) as f64).powi(2);
+        let (l2, l1) = match law {
+            Law::Gaussian | Law::KNorm => (best_clip(&self.l2, noise), None),
+            Law::Laplace => (best_clip(&self.l2, 0.0), Some(best_clip(&self.l1, noise))),
         };
-        // K-norm and Gaussian noise share the ℓ2 ball; the noisier of the two allowed ones decides little.
-        let l2_noise = unit_noise(Law::Gaussian)?.or(unit_noise(Law::KNorm)?);
-        let l2 = best_clip(&self.l2, l2_noise.unwrap_or(0.0));
-        let l1 = best_clip(&self.l1, unit_noise(Law::Laplace)?.unwrap_or(0.0));
-        let problem = Problem::new(private_rows, self.rows, dimension, l2.radius)?
-            .with_clip_bias(l2.bias)?
-            .with_target(target);
-        let problem = if l1.radius < problem.l1().radius { problem.with_l1(l1)? } else { problem };
+        let problem = Problem::new(private_rows, self.rows, dimension, l2.radius)?;
+        let problem = problem.with_clip_bias(l2.bias)?.with_target(target);
+        let problem = l1.map_or(Ok(problem), |l1| problem.with_l1(l1))?;
         self.with_std(problem)
     }
 
@@ -135,6 +143,13 @@ impl Evidence {
     pub fn problem_elsewhere(&self, private_rows: u64, radius: f64, target: Target) -> Result<Problem> {
         let problem = Problem::new(private_rows, self.rows, self.mean.len(), radius)?.with_target(target);
         self.with_std(problem)
+    }
+
+    /// The problem for public rows alone. Its radius is that of the rows seen: no private row is clipped to it.
+    pub(super) fn problem_of_public_rows(&self, private_rows: u64, target: Target) -> Result<Problem> {
+        let clip = best_clip(&self.l2, 0.0);
+        let radius = clip.radius.max(self.std().unwrap_or(0.0)).clamp(1e-12, 1e12);
+        self.problem_elsewhere(private_rows, radius, target)
     }
 
     /// Rows in a ball have no larger standard deviation than its radius; one row tells nothing else.
@@ -292,7 +307,8 @@ mod tests {
         assert_eq!((found.rows(), found.mean(), found.std()), (1, &[3.0, 4.0][..], None));
         assert_eq!(found.problem_within(10, 2.0, Target::Population).unwrap().std(), 2.0);
         let pure = PrivacyBudget::Pure { epsilon: semidp_accounting::Epsilon::new(1.0).unwrap() };
-        assert!(matches!(found.problem(10, pure, Target::Population), Err(Error::TooFewPublicRows { .. })));
+        let learned = found.problem(10, Law::Laplace, pure, Target::Population);
+        assert!(matches!(learned, Err(Error::TooFewPublicRows { .. })));
     }
 
     /// Known values: nothing beyond in n rows gives 1 − 0.05^{1/n}; one of ten gives 0.3942.

@@ -173,7 +173,8 @@ pub fn cheapest(plans: &[Plan], exact: bool) -> Option<&Plan> {
     allowed.min_by(|a, b| a.predicted_mse().total_cmp(&b.predicted_mse()))
 }
 
-fn find(name: &str) -> Result<&'static dyn Estimator> {
+/// An estimator by name.
+pub(super) fn find(name: &str) -> Result<&'static dyn Estimator> {
     ESTIMATORS.iter().copied().find(|estimator| estimator.name() == name).ok_or_else(|| {
         let names: Vec<&str> = ESTIMATORS.iter().map(|estimator| estimator.name()).collect();
         Error::Unsuitable {

@@ -180,6 +180,11 @@ pub fn refuse_other_promises(promise: PromiseOptions) -> Result<(), Failure> {
 }
 
 impl Answer {
+    /// What `semidp mean` takes by itself: the best whose guarantee holds for the released bits.
+    fn auto(&self) -> Option<&'static str> {
+        cheapest(&self.plans, true).map(Plan::name)
+    }
+
     fn error_of(&self, name: &str) -> Option<f64> {
         self.plans.iter().find(|plan| plan.name() == name).map(Plan::predicted_mse)
     }
@@ -211,6 +216,7 @@ impl Answer {
         put("protects", json!("private rows only"));
         put("estimators", json!(estimators));
         put("best", json!(self.best.name()));
+        put("auto", json!(self.auto()));
         put("gain", gain.into());
         put("mse_without_public_rows", json!(self.without_public));
         put("private_rows_hardly_help_beyond", json!(self.hardly_help));
@@ -313,6 +319,13 @@ impl Answer {
                 "Throwing the private rows away has {} its error; treating all rows as private ({name}) {}.",
                 times(thrown),
                 times(*treated)
+            ));
+        }
+        if let Some(auto) = self.auto().filter(|auto| *auto != self.best.name()) {
+            points.push(format!(
+                "`semidp mean` takes {auto} by itself, whose guarantee holds for the released bits; --idealised \
+                 allows {}.",
+                self.best.name()
             ));
         }
         if let Some(rows) = self.hardly_help.filter(|_| private > 0) {

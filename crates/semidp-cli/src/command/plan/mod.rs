@@ -3,6 +3,8 @@
 mod mean;
 mod train;
 
+pub use mean::refuse_other_promises;
+
 use crate::failure::Failure;
 use crate::file;
 use crate::number::exact;

@@ -1,0 +1,221 @@
+//! From files to what the estimators need: public evidence, and private rows behind the wall.
+
+use super::{Centre, Mean, Radius, Scale};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{file, progress};
+use indicatif::ProgressBar;
+use semidp::mean::{Evidence, Plan};
+use semidp_accounting::Provenance;
+use semidp_core::{BlockSource, DenseTable, Private};
+use semidp_table::{Encoding, Feature, Kind, LoadOptions, Schema, open_private, open_public};
+use serde_json::json;
+
+/// Back to the units of the columns: value · scale + shift.
+pub struct Decoder {
+    pub shift: Vec<f64>,
+    pub scale: Vec<f64>,
+}
+
+/// The private rows, still closed.
+pub type PrivateRows = Private<Box<dyn BlockSource>>;
+
+/// Everything public, in encoded coordinates.
+pub struct Data {
+    pub encoding: Encoding,
+    pub decoder: Decoder,
+    /// `None` without public rows.
+    pub evidence: Option<Evidence>,
+    /// The mean of the public rows; zeros without them.
+    pub public_mean: Vec<f64>,
+    /// What rows are clipped about.
+    pub centre: Vec<f64>,
+    /// Whether that is the public mean.
+    pub is_centred: bool,
+    /// Moves as private rows are read.
+    pub bar: ProgressBar,
+    /// What the user should know, once there is an answer.
+    pub notes: Vec<String>,
+}
+
+impl Data {
+    /// Learns from the public rows, and opens the private ones without reading them.
+    pub fn open(options: &Mean, output: &Output) -> Result<(Self, PrivateRows), Failure> {
+        let mut notes = Vec::new();
+        let (schema, has_public) = schema(options, &mut notes)?;
+        let loading = LoadOptions::default().strict(options.strict);
+        // Numbers about their public mean, so that single precision is enough for what is left.
+        let shifts = |column: usize| match schema.columns()[column].kind {
+            Kind::Number { impute, .. } => impute,
+            Kind::Category { .. } => 0.0,
+        };
+        let mut encoding = Encoding::with_shift_and_scale(&schema, |column| (shifts(column), 1.0))?;
+        let learn = |encoding: &Encoding| -> Result<Evidence, Failure> {
+            let path = options.public.as_ref().ok_or_else(|| Failure::other("no public file"))?;
+            Ok(Evidence::of(&open_public(path, &schema, encoding, loading.clone())?, None)?)
+        };
+        let mut evidence = if has_public { Some(learn(&encoding)?) } else { None };
+        if let (Some(found), true) = (&evidence, scales_by_public(options)) {
+            let scales = column_scales(&encoding, found);
+            encoding = Encoding::with_shift_and_scale(&schema, |column| (shifts(column), scales[column]))?;
+            evidence = Some(learn(&encoding)?);
+        }
+        let decoder = Decoder::of(&encoding);
+        let public_mean =
+            evidence.as_ref().map_or_else(|| vec![0.0; encoding.width()], |e| e.mean().to_vec());
+        let is_centred = has_public && options.centre != Some(Centre::Origin);
+        let centre = if is_centred { public_mean.clone() } else { decoder.origin() };
+        if options.centre == Some(Centre::Public) && !has_public {
+            return Err(Failure::input(
+                "--centre must be origin without public rows, got public",
+                "the centre public is the mean of the public rows",
+            ));
+        }
+        let bar = progress::bar(output, "private rows", 0);
+        let private: PrivateRows = match &options.private {
+            Some(path) => {
+                let ticking = bar.clone();
+                let loading = loading.on_rows(move |rows| ticking.inc(rows));
+                open_private(path, &schema, &encoding, loading)?.boxed()
+            }
+            None => Private::new(Box::new(DenseTable::<f32>::new(Vec::new(), encoding.width())?)),
+        };
+        Ok((Self { encoding, decoder, evidence, public_mean, centre, is_centred, bar, notes }, private))
+    }
+
+    /// Where radius, standard deviation, centre and scale came from. The plan holds the values.
+    pub fn provenance(&self, options: &Mean, plan: &Plan) -> Vec<Provenance> {
+        let entry = |name: &str, value: serde_json::Value, source: &str| Provenance {
+            name: name.into(),
+            value,
+            source: source.into(),
+        };
+        let learned = |is_given: bool| if is_given { "user" } else { "public data" };
+        let mut entries = Vec::new();
+        if let Some(radius) = plan.clip_norm() {
+            entries.push(entry(
+                "clip-norm",
+                json!(radius),
+                learned(matches!(options.radius, Radius::Given(_))),
+            ));
+        }
+        let source = match (options.std, self.evidence.as_ref().and_then(Evidence::std)) {
+            (Some(_), _) => "user",
+            (None, Some(_)) => "public data",
+            (None, None) => "theory",
+        };
+        entries.push(entry("std", json!(plan.problem().std()), source));
+        let (centre, source) =
+            if self.is_centred { ("public mean", "public data") } else { ("origin", "user") };
+        entries.push(entry("centre", json!(centre), source));
+        let is_scaled = self.evidence.is_some() && scales_by_public(options);
+        entries.push(entry(
+            "scale",
+            json!(if is_scaled { "public std" } else { "none" }),
+            learned(!is_scaled),
+        ));
+        let source = if options.schema.is_some() { "user" } else { "public data" };
+        entries.push(entry("schema", json!(self.encoding.names()), source));
+        entries
+    }
+}
+
+/// The schema and whether there are public rows. It is the user's or learned from the public file.
+fn schema(options: &Mean, notes: &mut Vec<String>) -> Result<(Schema, bool), Failure> {
+    let Some(path) = &options.schema else {
+        let Some(public) = &options.public else {
+            return Err(Failure::input(
+                "--schema must be given without --public: what columns mean is never learned from private rows",
+                "`semidp schema --public FILE` writes one to start from; --radius must be given too",
+            ));
+        };
+        let names: Option<Vec<&str>> =
+            options.columns.as_ref().map(|names| names.iter().map(String::as_str).collect());
+        let inferred = Schema::infer(public, names.as_deref())?;
+        let skipped = inferred.skipped.iter();
+        notes.extend(
+            skipped.map(|skipped| format!("column {} is left out: it {}", skipped.name, skipped.reason)),
+        );
+        return Ok((chosen(inferred.schema, options, notes)?, true));
+    };
+    let schema = Schema::from_json(&file::read("--schema", path)?)?;
+    let schema = chosen(schema, options, notes)?;
+    let has_public = match &options.public {
+        None => false,
+        Some(public) => {
+            let encoding = Encoding::identity(&schema)?;
+            match open_public(public, &schema, &encoding, LoadOptions::default()) {
+                Ok(_) => true,
+                Err(semidp_table::Error::NoRows { .. }) => {
+                    notes.push("the public file has no rows: this is plain differential privacy".into());
+                    false
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    };
+    Ok((schema, has_public))
+}
+
+/// The columns that were asked for, or all that hold numbers.
+fn chosen(schema: Schema, options: &Mean, notes: &mut Vec<String>) -> Result<Schema, Failure> {
+    if let Some(columns) = &options.columns {
+        return Ok(schema.select(columns)?);
+    }
+    let numbers = schema.numbers();
+    if numbers.is_empty() {
+        return Err(Failure::input(
+            "--columns must be given: no column holds numbers",
+            "a column of text that is named in --columns becomes the share of each of its values",
+        ));
+    }
+    let texts: Vec<&str> = schema.columns().iter().map(|column| column.name.as_str()).collect();
+    let texts: Vec<&str> = texts.into_iter().filter(|name| !numbers.contains(name)).collect();
+    if !texts.is_empty() {
+        notes.push(format!("columns of text are left out: {}; name them in --columns", texts.join(", ")));
+    }
+    Ok(schema.select(&numbers)?)
+}
+
+/// Learned radii need columns of comparable size; a given one is in the user's units unless they say so.
+fn scales_by_public(options: &Mean) -> bool {
+    match options.scale {
+        Some(scale) => scale == Scale::Public,
+        None => matches!(options.radius, Radius::Auto) && options.centre != Some(Centre::Origin),
+    }
+}
+
+/// The standard deviation of each column of the schema; of one that does not vary, a unit of its size.
+fn column_scales(encoding: &Encoding, evidence: &Evidence) -> Vec<f64> {
+    let columns = encoding.features().iter().map(|feature| feature.column() + 1).max().unwrap_or(0);
+    let mut scales = vec![1.0; columns];
+    for (feature, variance) in encoding.features().iter().zip(evidence.variance()) {
+        if let Feature::Number { column, shift, .. } = feature {
+            let std = variance.sqrt();
+            scales[*column] = if std > 1e-12 * shift.abs() && std > 0.0 { std } else { shift.abs().max(1.0) };
+        }
+    }
+    scales
+}
+
+impl Decoder {
+    fn of(encoding: &Encoding) -> Self {
+        let pairs = encoding.features().iter().map(|feature| match *feature {
+            Feature::Number { shift, scale, .. } => (shift, scale),
+            Feature::Indicator { .. } => (0.0, 1.0),
+        });
+        let (shift, scale) = pairs.unzip();
+        Self { shift, scale }
+    }
+
+    /// Zero, in encoded coordinates.
+    fn origin(&self) -> Vec<f64> {
+        self.shift.iter().zip(&self.scale).map(|(shift, scale)| -shift / scale).collect()
+    }
+
+    /// In the units of the columns.
+    pub fn decode(&self, values: &[f64]) -> Vec<f64> {
+        let units = self.shift.iter().zip(&self.scale);
+        values.iter().zip(units).map(|(x, (shift, scale))| x * scale + shift).collect()
+    }
+}

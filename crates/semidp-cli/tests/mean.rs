@@ -1,0 +1,320 @@
+//! `semidp mean`: two files in, a mean with its certificate out; and every kind of bad input.
+
+mod common;
+
+use common::{check_refusal, entries, folder, json, number, refused, run};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// Rows that are easy to check: x has mean 10 and std 2, y mean −5 and std 20, both spread evenly.
+fn rows(count: usize) -> String {
+    let mut text = "x,y,colour\n".to_string();
+    for i in 0..count {
+        // Every residue comes up equally often, in another order for each column.
+        let at = |multiplier: usize| ((i * multiplier) % 101) as f64 / 50.0 - 1.0;
+        let colour = if i % 4 == 0 { "red" } else { "blue" };
+        let _ = writeln!(text, "{},{},{colour}", 10.0 + 3.43 * at(37), -5.0 + 34.3 * at(53));
+    }
+    text
+}
+
+/// A folder with a public and a private file.
+fn files(name: &str) -> (PathBuf, String) {
+    let folder = folder(name);
+    std::fs::write(folder.join("public.csv"), rows(202)).unwrap();
+    std::fs::write(folder.join("private.csv"), rows(20_200)).unwrap();
+    let arguments = format!("mean --private {0}/private.csv --public {0}/public.csv", folder.display());
+    (folder, arguments)
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+fn within(value: &serde_json::Value, column: usize, truth: f64) {
+    let interval = |end: usize| number(value, &format!("/confidence_interval/{column}/{end}"));
+    // Twice the width on either side: a miss has probability below 1e-13.
+    let (low, high) = (interval(0), interval(1));
+    let middle = 0.5 * (low + high);
+    assert!((middle - truth).abs() < 2.0 * (high - low), "{column}: {low} to {high}, truth {truth}");
+    assert!((middle - number(value, &format!("/mean/{column}"))).abs() < 1e-9 * middle.abs().max(1.0));
+}
+
+#[test]
+fn two_files_give_a_mean_with_a_certificate() {
+    let (folder, base) = files("mean_two_files");
+    for budget in ["--epsilon 1 --delta 1e-6", "--rho 0.1", "--epsilon 1", "--epsilon 1 --idealised"] {
+        let answer = json(&format!("{base} {budget}"));
+        assert_eq!(answer["columns"], serde_json::json!(["x", "y"]));
+        within(&answer, 0, 10.0);
+        within(&answer, 1, -5.0);
+        assert!(number(&answer, "/predicted_mse") < 1.0);
+        assert_eq!((answer["n_private"].as_u64(), answer["n_public"].as_u64()), (Some(20_200), Some(202)));
+        let certificate = &answer["certificate"];
+        assert_eq!(certificate["random_source"], "operating-system");
+        assert_eq!(certificate["guarantee"]["protects"], "private rows only");
+        if budget.contains("epsilon") {
+            assert!(number(&answer, "/certificate/guarantee/epsilon") <= 1.0);
+        } else {
+            assert!(number(&answer, "/certificate/guarantee/rho") <= 0.1);
+        }
+        let arithmetic = if budget.contains("idealised") { "idealised" } else { "exact" };
+        assert_eq!(certificate["arithmetic"], arithmetic);
+        let file = write(&folder, "answer.json", &answer.to_string());
+        assert_eq!(json(&format!("verify {file}"))["valid"], true);
+    }
+}
+
+#[test]
+fn every_estimator_by_name() {
+    let (_, base) = files("mean_by_name");
+    for (name, budget) in [
+        ("throw-away", "--rho 0.1"),
+        ("gaussian", "--rho 0.1"),
+        ("weighted-gaussian", "--epsilon 1 --delta 1e-6"),
+        ("laplace", "--epsilon 1"),
+        ("weighted-laplace", "--epsilon 1"),
+        ("k-norm", "--epsilon 1"),
+        ("weighted-k-norm", "--epsilon 1"),
+    ] {
+        let answer = json(&format!("{base} --estimator {name} {budget}"));
+        assert_eq!(answer["estimator"], name);
+        within(&answer, 0, 10.0);
+        within(&answer, 1, -5.0);
+    }
+    let thrown = json(&format!("{base} --estimator throw-away --rho 0.1"));
+    assert_eq!(number(&thrown, "/certificate/guarantee/epsilon"), 0.0);
+    refused(&format!("{base} --estimator median --rho 0.1"), &["median", "weighted-gaussian"]);
+    refused(&format!("{base} --estimator gaussian --epsilon 1"), &["gaussian", "delta"]);
+}
+
+/// A plan with the same numbers predicts the same error, without any file.
+#[test]
+fn the_plan_and_the_release_agree() {
+    let (_, base) = files("mean_agrees");
+    let answer = json(&format!("{base} --radius 60 --std 20 --rho 0.1 --estimator weighted-gaussian"));
+    let plan = json("plan mean --n-private 20200 --n-public 202 --dim 2 --radius 60 --std 20 --rho 0.1");
+    let weighted =
+        plan["estimators"].as_array().unwrap().iter().find(|one| one["name"] == "weighted-gaussian");
+    let expected = number(weighted.unwrap(), "/mse");
+    assert!((number(&answer, "/predicted_mse") / expected - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn columns_of_text_become_shares() {
+    let (_, base) = files("mean_shares");
+    let answer = json(&format!("{base} --columns colour,x --epsilon 1 --delta 1e-6"));
+    assert_eq!(answer["columns"], serde_json::json!(["colour=blue", "colour=red", "colour=other", "x"]));
+    within(&answer, 0, 0.75);
+    within(&answer, 1, 0.25);
+    within(&answer, 3, 10.0);
+}
+
+#[test]
+fn a_seed_is_reproducible_and_loud() {
+    let (_, base) = files("mean_seed");
+    let first = run(&format!("{base} --rho 0.1 --seed 7 --json"));
+    assert!(first.stderr.contains("NOT private"), "{}", first.stderr);
+    let again = run(&format!("{base} --rho 0.1 --seed 7 --json --threads 1"));
+    assert_eq!(first.stdout, again.stdout);
+    assert!(first.stdout.contains("\"seeded\""));
+    assert_ne!(first.stdout, run(&format!("{base} --rho 0.1 --seed 8 --json")).stdout);
+}
+
+#[test]
+fn outputs_are_whole_or_not_there() {
+    let (folder, base) = files("mean_outputs");
+    let before = entries(&folder);
+    let answer = json(&format!(
+        "{base} --rho 0.1 --out {0}/answer.json --certificate {0}/certificate.json",
+        folder.display()
+    ));
+    let read = |name: &str| -> serde_json::Value {
+        serde_json::from_str(&std::fs::read_to_string(folder.join(name)).unwrap()).unwrap()
+    };
+    assert_eq!(read("answer.json"), answer);
+    assert_eq!(read("certificate.json"), answer["certificate"]);
+    assert_eq!(entries(&folder).len(), before.len() + 2);
+    // What cannot be written is known before anything is read, and leaves nothing behind.
+    refused(&format!("{base} --rho 0.1 --out {}/no/answer.json", folder.display()), &["--out"]);
+    refused(&format!("{base} --rho 0.1 --certificate {}", folder.display()), &["--certificate"]);
+    refused(
+        &format!("{base} --epsilon 1 --estimator gaussian --out {}/x.json", folder.display()),
+        &["gaussian"],
+    );
+    assert_eq!(entries(&folder).len(), before.len() + 2);
+}
+
+#[test]
+fn bad_numbers_are_refused() {
+    let (_, base) = files("mean_bad_numbers");
+    for (options, words) in [
+        ("--epsilon -1", &["epsilon"][..]),
+        ("--epsilon 0", &["epsilon"]),
+        ("--epsilon 1 --delta 1", &["delta"]),
+        ("--epsilon 1 --delta -0.1", &["delta"]),
+        ("--rho 0", &["rho"]),
+        ("--rho 0.1 --epsilon 1", &["--rho"]),
+        ("", &["--epsilon"]),
+        ("--rho 0.1 --radius 0", &["radius"]),
+        ("--rho 0.1 --radius -3", &["radius"]),
+        ("--rho 0.1 --radius x", &["radius"]),
+        ("--rho 0.1 --std 0", &["std"]),
+        ("--rho 0.1 --radius 5 --std 6 --scale public", &["std"]),
+        ("--rho 0.1 --confidence 1", &["confidence"]),
+        ("--rho 0.1 --private-weight 0.5", &["private-weight"]),
+        ("--rho 0.1 --adjacency add-remove", &["adjacency", "add-remove"]),
+        ("--rho 0.1 --trust local", &["trust"]),
+        ("--rho 0.1 --centre origin", &["radius"]),
+        ("--rho 0.1 --threads 0", &["threads"]),
+    ] {
+        refused(&format!("{base} {options}"), words);
+    }
+}
+
+#[test]
+fn files_that_do_not_fit_are_refused() {
+    let (folder, base) = files("mean_bad_files");
+    let (private, public) = (folder.join("private.csv"), folder.join("public.csv"));
+    let (private, public) = (private.display(), public.display());
+    refused("mean --rho 0.1", &["--private"]);
+    refused(&format!("mean --private {private}.no --public {public} --rho 0.1"), &["private.csv.no"]);
+    refused(&format!("mean --private {private} --public {public}.no --rho 0.1"), &["public.csv.no"]);
+    let missing = folder.join("missing.csv");
+    refused(&format!("mean --private {} --public {public} --rho 0.1", missing.display()), &["missing.csv"]);
+    refused(&format!("mean --private {private} --public {} --rho 0.1", missing.display()), &["missing.csv"]);
+    refused(&format!("{base} --rho 0.1 --columns x,z"), &["z"]);
+    // Other columns: the error names those that are not there.
+    let other = write(&folder, "other.csv", "x,w\n1,2\n");
+    refused(&format!("mean --private {other} --public {public} --rho 0.1"), &["other.csv", "y"]);
+    // Numbers and text in one public column.
+    let mixed = write(&folder, "mixed.csv", "x,y\n1,2\nsecret,3\n");
+    let ran = run(&format!("mean --private {private} --public {mixed} --rho 0.1"));
+    check_refusal("mixed", &ran, &["column x", "numbers and text"]);
+    assert!(!ran.stderr.contains("secret"));
+    // Without public rows: schema and radius must be given.
+    let header = write(&folder, "header.csv", "x,y\n");
+    refused(&format!("mean --private {private} --public {header} --rho 0.1"), &["header.csv", "no rows"]);
+    refused(&format!("mean --private {private} --rho 0.1"), &["--schema"]);
+    // One public row: its mean is a centre, but a radius cannot be learned.
+    let one = write(&folder, "one.csv", "x,y\n10,-5\n");
+    refused(&format!("mean --private {private} --public {one} --rho 0.1"), &["radius", "1 public rows"]);
+    let answer = json(&format!("mean --private {private} --public {one} --rho 0.1 --radius 60"));
+    assert_eq!(number(&answer, "/std"), 60.0);
+    assert!(answer["confidence_interval"].is_null());
+    assert!((number(&answer, "/mean/0") - 10.0).abs() < 1.0);
+    // Neither rows nor rows.
+    let schema = write(&folder, "schema.json", "");
+    let made = json(&format!("schema --public {public} --out {schema}"));
+    assert_eq!(made["schema"]["columns"].as_array().unwrap().len(), 3);
+    refused(
+        &format!("mean --private {header} --public {header} --schema {schema} --radius 9 --rho 0.1"),
+        &["row"],
+    );
+}
+
+#[test]
+fn rows_of_one_kind_only() {
+    let (folder, base) = files("mean_one_kind");
+    let schema = folder.join("schema.json");
+    let made = run(&format!("schema --public {}/public.csv --out {}", folder.display(), schema.display()));
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    // No public rows: plain differential privacy about the origin.
+    let header = write(&folder, "header.csv", "x,y\n");
+    for public in [String::new(), format!("--public {header}")] {
+        let plain = json(&format!(
+            "mean --private {}/private.csv {public} --schema {} --radius 60 --epsilon 1 --delta 1e-6",
+            folder.display(),
+            schema.display()
+        ));
+        assert_eq!(plain["n_public"], 0);
+        assert!(
+            (number(&plain, "/mean/0") - 10.0).abs() < 1.0 && (number(&plain, "/mean/1") + 5.0).abs() < 1.0
+        );
+        assert!(number(&plain, "/certificate/guarantee/epsilon") <= 1.0);
+    }
+    // No private rows: the public mean, at epsilon 0.
+    let empty = write(&folder, "empty.csv", "x,y,colour\n");
+    for private in [String::new(), format!("--private {empty}")] {
+        let thrown = json(&format!(
+            "mean {private} --public {}/public.csv --epsilon 1 --delta 1e-6",
+            folder.display()
+        ));
+        assert_eq!(
+            (thrown["estimator"].as_str(), thrown["n_private"].as_u64()),
+            (Some("throw-away"), Some(0))
+        );
+        assert_eq!(number(&thrown, "/certificate/guarantee/epsilon"), 0.0);
+        assert!((number(&thrown, "/mean/0") - 10.0).abs() < 1e-9);
+        let file = write(&folder, "thrown.json", &thrown.to_string());
+        assert_eq!(json(&format!("verify {file}"))["valid"], true);
+    }
+    assert!(json(&format!("{base} --rho 1"))["n_private"].as_u64() == Some(20_200));
+}
+
+/// Private cells that are no numbers are replaced without a word; a strict load stops, and says only which
+/// column.
+#[test]
+fn loading_is_total_unless_strict() {
+    let (folder, _) = files("mean_total");
+    let mut text = rows(20_200);
+    text.push_str("TOPSECRET,1e999,red\n,,\nnan,inf,green\n\"odd\n");
+    let private = write(&folder, "odd.csv", &text);
+    let base = format!("mean --private {private} --public {}/public.csv", folder.display());
+    let ran = run(&format!("{base} --epsilon 1 --delta 1e-6"));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(!ran.stderr.contains("TOPSECRET") && !ran.stdout.contains("TOPSECRET"));
+    let answer = json(&format!("{base} --epsilon 1 --delta 1e-6"));
+    within(&answer, 0, 10.0);
+    within(&answer, 1, -5.0);
+    let strict = run(&format!("{base} --epsilon 1 --delta 1e-6 --strict"));
+    check_refusal("strict", &strict, &["column x"]);
+    assert!(!strict.stderr.contains("TOPSECRET") && !strict.stderr.contains("20201"));
+    // A strict load that passes says on the certificate that it was not covered.
+    let clean = format!("mean --private {0}/private.csv --public {0}/public.csv", folder.display());
+    let answer = json(&format!("{clean} --rho 0.1 --strict"));
+    assert!(answer["certificate"]["not_covered"][0].as_str().unwrap().contains("strict"));
+    assert!(json(&format!("{clean} --rho 0.1"))["certificate"].get("not_covered").is_none());
+}
+
+/// Public cells that are missing are imputed by the column's mean; NaN cells are missing.
+#[test]
+fn missing_public_cells_are_imputed() {
+    let (folder, _) = files("mean_missing");
+    let mut public = rows(202);
+    public.push_str("NaN,-5,red\n10,,blue\n");
+    let public = write(&folder, "gaps.csv", &public);
+    let answer =
+        json(&format!("mean --private {}/private.csv --public {public} --rho 0.1", folder.display()));
+    within(&answer, 0, 10.0);
+    within(&answer, 1, -5.0);
+}
+
+#[test]
+fn uncentred_is_the_form_of_the_paper() {
+    let (_, base) = files("mean_uncentred");
+    let answer = json(&format!("{base} --radius 60 --centre origin --rho 0.5"));
+    within(&answer, 0, 10.0);
+    within(&answer, 1, -5.0);
+    let centre = |answer: &serde_json::Value| {
+        let known = answer["certificate"]["hyperparameters"].as_array().unwrap().clone();
+        known.into_iter().find(|one| one["name"] == "centre").unwrap()["value"].clone()
+    };
+    assert_eq!(centre(&answer), "origin");
+    assert_eq!(centre(&json(&format!("{base} --rho 0.5"))), "public mean");
+}
+
+#[test]
+fn the_table_for_people() {
+    let (_, base) = files("mean_table");
+    let ran = run(&format!("{base} --epsilon 1 --delta 1e-6"));
+    assert!(
+        ran.stdout.contains("95% interval") && ran.stdout.contains("Certificate: epsilon"),
+        "{}",
+        ran.stdout
+    );
+    assert!(ran.stderr.contains("columns of text are left out: colour"), "{}", ran.stderr);
+    assert_eq!(run(&format!("{base} --epsilon 1 --delta 1e-6 --quiet")).stderr, "");
+}

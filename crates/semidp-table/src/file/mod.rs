@@ -1,0 +1,143 @@
+//! Files of each format as columns of cells in blocks of rows.
+
+mod csv;
+mod npy;
+mod npy_header;
+mod npz;
+mod parquet;
+
+use crate::cell::Cells;
+use crate::{Error, Result};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// A table in a file.
+pub(crate) trait TableFile: Send + Sync {
+    /// The columns in the file's order.
+    fn columns(&self) -> &[FileColumn];
+
+    /// Where blocks start, and last where they end: one number more than there are blocks.
+    fn bounds(&self) -> &[usize];
+
+    /// Reads the `wanted` columns of a block into `cells` and shows them, a piece of `rows_per_piece` rows
+    /// or less at a time. `cells` are in the order of `wanted`.
+    fn read(&self, block: usize, wanted: &[usize], cells: &mut [Cells], show: &mut Show<'_>) -> Outcome;
+}
+
+/// Whether a block could be read; if not, why, in words that no cell can change.
+pub(crate) type Outcome = std::result::Result<(), &'static str>;
+
+/// Takes pieces of a block.
+pub(crate) struct Show<'a> {
+    pub(crate) rows_per_piece: usize,
+    /// Gets the cells of so many rows.
+    pub(crate) piece: &'a mut dyn FnMut(&[Cells], usize) -> Outcome,
+}
+
+impl Show<'_> {
+    /// Fills and shows one piece after the other until all rows are through.
+    pub(crate) fn all(
+        &mut self,
+        rows: usize,
+        cells: &mut [Cells],
+        mut fill: impl FnMut(&mut [Cells], usize) -> Outcome,
+    ) -> Outcome {
+        let mut left = rows;
+        while left > 0 {
+            let rows = left.min(self.rows_per_piece);
+            cells.iter_mut().for_each(Cells::clear);
+            fill(cells, rows)?;
+            (self.piece)(cells, rows)?;
+            left -= rows;
+        }
+        Ok(())
+    }
+}
+
+/// A column as a file describes it.
+pub(crate) struct FileColumn {
+    pub(crate) name: String,
+    pub(crate) kind: FileKind,
+}
+
+/// What a file says about the cells of a column.
+pub(crate) enum FileKind {
+    /// Nothing: they are text that may be anything.
+    Untyped,
+    Number,
+    Category,
+    /// Something that is neither, in the words of the format.
+    Unsupported(String),
+}
+
+const ENDINGS: &str = ".csv, .tsv, .csv.gz, .tsv.gz, .parquet, .npy, .npy.gz or .npz";
+
+/// Opens a file of the format that its name says. A file without compression has `rows_per_block`
+/// rows a block, unless it has blocks of its own.
+pub(crate) fn open(path: &Path, rows_per_block: usize) -> Result<Box<dyn TableFile>> {
+    let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    let (name, gzip) = match name.strip_suffix(".gz") {
+        Some(name) => (name, true),
+        None => (name.as_str(), false),
+    };
+    let opened = Opened::new(path);
+    Ok(match name.rsplit_once('.').map(|(_, ending)| ending) {
+        Some("csv") => Box::new(csv::CsvFile::open(opened?, b',', gzip, rows_per_block)?),
+        Some("tsv") => Box::new(csv::CsvFile::open(opened?, b'\t', gzip, rows_per_block)?),
+        Some("npy") => Box::new(npy::NpyFile::open(opened?, gzip, rows_per_block)?),
+        Some("npz") if !gzip => Box::new(npz::NpzFile::open(opened?)?),
+        Some("parquet") if !gzip => Box::new(parquet::ParquetFile::open(opened?)?),
+        _ => return Err(Error::UnknownFormat { path: path.to_path_buf(), known: ENDINGS }),
+    })
+}
+
+/// A file that was opened once, and is opened again for each block.
+pub(crate) struct Opened {
+    path: PathBuf,
+    length: u64,
+    modified: Option<SystemTime>,
+}
+
+pub(crate) const CHANGED: &str = "the file changed after it was opened";
+pub(crate) const FAILED: &str = "the file cannot be read";
+
+impl Opened {
+    fn new(path: &Path) -> Result<Self> {
+        let unreadable = |error| Error::unreadable(path, error);
+        let metadata = std::fs::metadata(path).map_err(unreadable)?;
+        // Before it is opened: a pipe waits for whoever writes to it.
+        if !metadata.is_file() {
+            let what = if metadata.is_dir() { "it is a directory" } else { "it is not a regular file" };
+            return Err(Error::unreadable(path, what));
+        }
+        File::open(path).map_err(unreadable)?;
+        Ok(Self { path: path.to_path_buf(), length: metadata.len(), modified: metadata.modified().ok() })
+    }
+
+    fn unreadable(&self, reason: impl ToString) -> Error {
+        Error::unreadable(&self.path, reason)
+    }
+
+    /// Opens it again, if it still is the file that it was.
+    fn again(&self) -> std::result::Result<File, &'static str> {
+        let file = File::open(&self.path).map_err(|_| FAILED)?;
+        let metadata = file.metadata().map_err(|_| FAILED)?;
+        if metadata.len() != self.length || metadata.modified().ok() != self.modified {
+            return Err(CHANGED);
+        }
+        Ok(file)
+    }
+}
+
+/// Blocks of as many rows each; the last may have fewer.
+fn even_bounds(rows: usize, rows_per_block: usize) -> Vec<usize> {
+    let mut bounds: Vec<usize> = (0..rows).step_by(rows_per_block.max(1)).collect();
+    bounds.push(rows);
+    bounds
+}
+
+/// One block of all rows, or none.
+fn one_block(rows: usize) -> Vec<usize> {
+    even_bounds(rows, rows)
+}

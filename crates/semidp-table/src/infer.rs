@@ -1,0 +1,128 @@
+//! A schema from a public file.
+
+use crate::cell::{Cells, Guess, MOST_VALUES, Mean};
+use crate::file::{self, FileColumn, FileKind, Show, TableFile};
+use crate::schema::{Column, Kind, Schema};
+use crate::table;
+use crate::{Error, Result};
+use std::path::Path;
+
+/// A schema, and what it leaves out.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Inferred {
+    /// The columns that are numbers or categories.
+    pub schema: Schema,
+    /// The others of the file.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A column that is neither a number nor a category.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// The column.
+    pub name: String,
+    /// Its type in the file, or what else is the matter with it.
+    pub reason: String,
+}
+
+impl Schema {
+    /// Learns a schema from a **public** file, or from those of its columns that are asked for.
+    ///
+    /// A column of a CSV file is one of numbers if all its present cells are, and a category if none is;
+    /// other files say themselves. Numbers are imputed by the mean of the finite ones and have no range.
+    /// A category has the values that occur, in order, of which there may be 1000.
+    ///
+    /// A column of an unsupported type, or without a name, is skipped, unless it was asked for.
+    pub fn infer(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<Inferred> {
+        let path = path.as_ref();
+        let file = file::open(path, table::ROWS_PER_BLOCK)?;
+        let (wanted, skipped) = match columns {
+            Some(columns) => (table::find(path, file.columns(), columns)?, Vec::new()),
+            None => all_columns(path, file.columns())?,
+        };
+        if file.bounds().last() == Some(&0) {
+            return Err(Error::NoRows { path: path.to_path_buf() });
+        }
+        let mut learners = Vec::new();
+        for &column in &wanted {
+            let FileColumn { name, kind } = &file.columns()[column];
+            learners.push(match kind {
+                FileKind::Untyped => Cells::Guess(Guess { untyped: true, ..Guess::default() }),
+                FileKind::Category => Cells::Guess(Guess::default()),
+                FileKind::Number => Cells::Numbers(Vec::new()),
+                FileKind::Unsupported(found) => {
+                    let (path, column) = (path.to_path_buf(), name.clone());
+                    return Err(Error::UnsupportedType { path, column, found: found.clone() });
+                }
+            });
+        }
+        let means = learn(path, file.as_ref(), &wanted, &mut learners)?;
+        let columns = wanted.iter().zip(learners).zip(means).map(|((&column, cells), mean)| {
+            let name = file.columns()[column].name.clone();
+            let kind = conclude(path, &name, cells, mean)?;
+            Ok(Column { name, kind })
+        });
+        Ok(Inferred { schema: Schema::new(columns.collect::<Result<_>>()?)?, skipped })
+    }
+}
+
+/// All columns that have a name and a type that means something.
+fn all_columns(path: &Path, columns: &[FileColumn]) -> Result<(Vec<usize>, Vec<Skipped>)> {
+    let (mut wanted, mut skipped) = (Vec::new(), Vec::new());
+    for (place, FileColumn { name, kind }) in columns.iter().enumerate() {
+        if name.is_empty() {
+            skipped.push(Skipped { name: name.clone(), reason: "has no name".into() });
+            continue;
+        }
+        if columns[..place].iter().any(|earlier| &earlier.name == name) {
+            return Err(Error::DuplicateColumn { path: path.to_path_buf(), column: name.clone() });
+        }
+        match kind {
+            FileKind::Unsupported(found) => {
+                skipped.push(Skipped { name: name.clone(), reason: format!("is of type {found}") });
+            }
+            _ => wanted.push(place),
+        }
+    }
+    Ok((wanted, skipped))
+}
+
+/// Shows all rows to the learners, and takes the means of those that are numbers.
+fn learn(path: &Path, file: &dyn TableFile, wanted: &[usize], learners: &mut [Cells]) -> Result<Vec<Mean>> {
+    let mut means: Vec<Mean> = wanted.iter().map(|_| Mean::default()).collect();
+    for block in 0..file.bounds().len() - 1 {
+        let mut piece = |cells: &[Cells], _: usize| {
+            for (cells, mean) in cells.iter().zip(&mut means) {
+                if let Cells::Numbers(numbers) = cells {
+                    numbers.iter().for_each(|&number| mean.add(number));
+                }
+            }
+            Ok(())
+        };
+        let mut show = Show { rows_per_piece: table::rows_per_piece(wanted.len()), piece: &mut piece };
+        file.read(block, wanted, learners, &mut show).map_err(|reason| Error::unreadable(path, reason))?;
+    }
+    Ok(means)
+}
+
+/// What a column is, after all its cells.
+fn conclude(path: &Path, name: &str, cells: Cells, mean: Mean) -> Result<Kind> {
+    let (path, column) = (path.to_path_buf(), name.to_string());
+    let (mean, guess) = match cells {
+        Cells::Guess(guess) if guess.text && guess.numbers => {
+            return Err(Error::MixedColumn { path, column });
+        }
+        Cells::Guess(guess) if guess.text => (None, Some(guess.values)),
+        Cells::Guess(guess) => (guess.mean.get(), None),
+        _ => (mean.get(), None),
+    };
+    match (mean, guess) {
+        (_, Some(values)) if values.len() > MOST_VALUES => {
+            Err(Error::TooManyValues { path, column, limit: MOST_VALUES })
+        }
+        (_, Some(values)) => Ok(Kind::Category { values: values.into_iter().collect() }),
+        (Some(impute), None) => Ok(Kind::Number { impute, range: None }),
+        (None, None) => Err(Error::EmptyColumn { path, column }),
+    }
+}
