@@ -5,7 +5,7 @@ mod common;
 use common::{SEMIDP, json, number, refused, run};
 use std::process::{Command, Stdio};
 
-const COMMANDS: [&str; 4] = ["account", "calibrate", "verify", "demo"];
+const COMMANDS: [&str; 6] = ["account", "calibrate", "verify", "demo", "plan mean", "plan train"];
 
 #[test]
 fn every_help_ends_with_an_example_that_works() {
@@ -94,16 +94,26 @@ fn the_table_of_an_account() {
 #[test]
 fn the_demo_releases_a_mean_and_answers_the_question_of_the_paper() {
     let answer = json("demo");
-    let mean = &answer["private_mean"];
-    assert_eq!(mean["certificate"]["arithmetic"], "exact");
-    assert_eq!(mean["certificate"]["random_source"], "operating-system");
-    assert!(number(mean, "/certificate/guarantee/epsilon") <= 1.0);
-    // The noise is below 0.01 of a standard deviation (13.6, 2.6, 12.3) except with probability 1e-9;
-    // clipping one row in a hundred moves the mean by at most another 0.03.
-    for (j, spread) in [13.6, 2.6, 12.3].into_iter().enumerate() {
-        let gap = number(mean, &format!("/released_mean/{j}"))
-            - number(mean, &format!("/exact_mean_for_comparison/{j}"));
-        assert!(gap.abs() < 0.04 * spread, "{j}: {gap}");
+    let mean = &answer["mean"];
+    let estimators = mean["estimators"].as_array().unwrap();
+    let best = &estimators[2];
+    assert_eq!(best["name"], "weighted-gaussian");
+    assert_eq!(best["certificate"]["arithmetic"], "exact");
+    assert_eq!(best["certificate"]["random_source"], "operating-system");
+    assert!(number(best, "/certificate/guarantee/epsilon") <= 0.05);
+    assert_eq!(number(&estimators[0], "/certificate/guarantee/epsilon"), 0.0);
+    for (i, worse) in [2.0, 1.3].into_iter().enumerate() {
+        assert!(number(&estimators[i], "/predicted_mse") > worse * number(best, "/predicted_mse"), "{i}");
+    }
+    // A column's error has a variance of at most the total predicted error, in units of its standard
+    // deviation: 6.5 of them are exceeded with probability below 1e-9.
+    for estimator in estimators {
+        let most = 6.5 * number(estimator, "/predicted_mse").sqrt();
+        for j in 0..3 {
+            let gap = number(estimator, &format!("/mean/{j}"))
+                - number(mean, &format!("/exact_mean_for_comparison/{j}"));
+            assert!(gap.abs() < most * number(mean, &format!("/unit_of_errors/{j}")), "{j}: {gap}");
+        }
     }
     let rows = answer["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 9);

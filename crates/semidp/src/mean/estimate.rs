@@ -207,8 +207,7 @@ mod tests {
             for trial in 0..trials {
                 let all = rows(private + public, width, 1 + trial * 7919);
                 let (open, closed) = all.split_at(public * width);
-                let evidence =
-                    Evidence::of(&Public(DenseTable::new(open.to_vec(), width).unwrap()), None).unwrap();
+                let evidence = Evidence::of(&Public(DenseTable::new(open.to_vec(), width).unwrap())).unwrap();
                 let plan = request.plan(Some(&evidence), width, private as u64).unwrap();
                 let errors = errors(&plan, Some(&evidence), 0.9).unwrap();
                 let table = DenseTable::new(closed.to_vec(), width).unwrap();

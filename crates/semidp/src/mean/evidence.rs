@@ -26,18 +26,14 @@ const MOST_DISTANCES: u64 = 1 << 20;
 pub(super) const LEAST_ROWS: u64 = 10;
 
 impl Evidence {
-    /// Reads the public rows twice; `scale` divides each column, if given.
-    pub fn of<S: BlockSource>(public: &Public<S>, scale: Option<&[f64]>) -> Result<Self> {
+    /// Reads the public rows twice.
+    pub fn of<S: BlockSource>(public: &Public<S>) -> Result<Self> {
         let width = public.width();
-        let scale = scale.map_or_else(|| vec![1.0; width], <[f64]>::to_vec);
-        if scale.len() != width || scale.iter().any(|s| !(*s > 0.0 && s.is_finite())) {
-            return Err(Error::invalid("scale", "another list", "one number > 0 a column"));
-        }
         let mut rows = 0u64;
         let mut mean = vec![0.0; width];
         for_each_row(public, |row| {
             rows += 1;
-            mean.iter_mut().zip(row).zip(&scale).for_each(|((m, x), s)| *m += x / s);
+            mean.iter_mut().zip(row).for_each(|(m, x)| *m += x);
         })?;
         mean.iter_mut().for_each(|m| *m /= rows.max(1) as f64);
         let stride = rows.div_ceil(MOST_DISTANCES).max(1);
@@ -47,8 +43,8 @@ impl Evidence {
         let (mut l2, mut l1, mut index) = (Vec::new(), Vec::new(), 0u64);
         for_each_row(public, |row| {
             let (mut square, mut total) = (0.0, 0.0);
-            for (((x, s), m), v) in row.iter().zip(&scale).zip(&mean).zip(&mut variance) {
-                let gap = x / s - m;
+            for ((x, m), v) in row.iter().zip(&mean).zip(&mut variance) {
+                let gap = x - m;
                 *v += gap * gap;
                 square += gap * gap;
                 total += gap.abs();
@@ -260,7 +256,7 @@ mod tests {
     use semidp_core::DenseTable;
 
     fn evidence(values: Vec<f64>, width: usize) -> Evidence {
-        Evidence::of(&Public(DenseTable::new(values, width).unwrap()), None).unwrap()
+        Evidence::of(&Public(DenseTable::new(values, width).unwrap())).unwrap()
     }
 
     #[test]

@@ -30,13 +30,13 @@
 //! ```compile_fail,E0308
 //! use semidp::mean::*;
 //! # fn try_it(rows: semidp_core::Private<semidp_core::DenseTable<f32>>) {
-//! let evidence = Evidence::of(&rows, None);
+//! let evidence = Evidence::of(&rows);
 //! # }
 //! ```
 //! ```compile_fail,E0308
 //! use semidp::mean::*;
 //! # fn try_it(session: semidp_core::Session<semidp_core::DenseTable<f32>>) {
-//! let evidence = Evidence::of(&session, None);
+//! let evidence = Evidence::of(&session);
 //! # }
 //! ```
 

@@ -13,11 +13,12 @@ EXAMPLE
 
 const NEXT: &str = "\
 What to type next:
+  semidp plan mean --n-private 9000 --n-public 1000 --dim 20 --radius 5 --epsilon 1 --delta 1e-6
   semidp account --noise-multiplier 2.744 --sample-rate 0.0185 --steps 5000 --delta 1e-5
   semidp calibrate --epsilon 2 --delta 1e-5 --sample-rate 0.0185 --steps 5000
   semidp --help";
 
-/// Release a private mean of embedded real data, and show what published noise really costs.
+/// Estimate a mean of embedded real data three ways, and show what published noise really costs.
 #[derive(Args)]
 #[command(after_help = EXAMPLE)]
 pub struct Demo {}
@@ -25,15 +26,15 @@ pub struct Demo {}
 impl Demo {
     /// Answers.
     pub fn run(self, output: &Output) -> Result<(), Failure> {
-        output.note("one private release and 36 privacy questions on embedded data; a few seconds");
+        output.note("two private releases and 36 privacy questions on embedded data; a few seconds");
         let mean = private_mean::release()?;
         let rows = published_noise::answer_all()?;
         let mut answer = published_noise::as_json(&rows);
-        answer["private_mean"] = mean.as_json();
+        answer["mean"] = mean.as_json();
         output.answer(&answer, || {
             let parts = [&mean.as_text(), &published_noise::as_text(&rows), NEXT];
             format!(
-                "1. A PRIVATE MEAN\n\n{}\n\n2. WHAT PUBLISHED NOISE COSTS\n\n{}\n\n{}",
+                "1. A MEAN OF PUBLIC AND PRIVATE ROWS\n\n{}\n\n2. WHAT PUBLISHED NOISE COSTS\n\n{}\n\n{}",
                 parts[0], parts[1], parts[2]
             )
         })?;

@@ -1,46 +1,49 @@
 //! The mean of three columns of the Adult data set: most rows treated as private, some as public.
 //!
-//! Everything that is chosen comes from the public rows: centre, scales, clip norm. The private rows go
-//! through the kernel: clipped to a ball about the public mean, summed as integers, noised exactly.
+//! Everything that is chosen comes from the public rows: centre, scales, clip norm, weights. Three estimators
+//! then spend the same budget, and because this data set is public in truth, their errors can be shown.
 
 use crate::failure::Failure;
 use crate::number::{count, exact, nearest};
 use crate::report::bound;
 use crate::table;
-use semidp_accounting::{Adjacency, CountedEvent, Delta, Epsilon, Event, Steps, calibrate_noise};
-use semidp_core::{
-    Certificate, ClippedSum, DenseTable, Gaussian, Private, Program, Public, Sampling, Session,
-};
+use semidp::mean::{Evidence, Plan, Request, Target};
+use semidp_accounting::{Adjacency, Delta, Epsilon, PrivacyBudget};
+use semidp_core::{Certificate, DenseTable, Private, Public, Session};
 use serde_json::{Value, json};
 
 const NAMES: [&str; 3] = ["age", "years of education", "hours a week"];
 const WIDTH: usize = NAMES.len();
 static NUMBERS: &[u8] = include_bytes!("../../../../../testdata/adult/age_education_hours.u8");
 
-/// Every 64th row is public.
-const EVERY: usize = 64;
-const EPSILON: f64 = 1.0;
+/// Every 16th row is public.
+const EVERY: usize = 16;
+const EPSILON: f64 = 0.05;
 const DELTA: f64 = 1e-6;
-/// The clip norm is this quantile of the public rows' distances from their mean.
-const KEPT: f64 = 0.99;
+const ESTIMATORS: [&str; 3] = ["throw-away", "gaussian", "weighted-gaussian"];
 
 type Row = [f64; WIDTH];
 
-/// The release, and what to compare it with.
-pub struct Mean {
-    public_rows: usize,
-    private_rows: usize,
-    clip_norm: f64,
-    noise_multiplier: f64,
-    public: Row,
-    released: Row,
-    /// Exact, because this data is public in truth.
-    exact: Row,
+/// One estimator's plan and result.
+struct Released {
+    plan: Plan,
+    mean: Row,
     certificate: Certificate,
 }
 
-/// Runs the release.
-pub fn release() -> Result<Mean, Failure> {
+/// The releases, and what to compare them with.
+pub struct Means {
+    public_rows: usize,
+    private_rows: usize,
+    /// The standard deviation of each column in the public rows: the units of errors.
+    spread: Row,
+    released: Vec<Released>,
+    /// Of all rows; known because this data is public in truth.
+    exact: Row,
+}
+
+/// Runs the releases.
+pub fn release() -> Result<Means, Failure> {
     let rows: Vec<Row> =
         NUMBERS.chunks_exact(WIDTH).map(|bytes| std::array::from_fn(|j| f64::from(bytes[j]))).collect();
     let chosen = |public: bool| {
@@ -49,95 +52,114 @@ pub fn release() -> Result<Mean, Failure> {
     };
     let (public, private) = (chosen(true), chosen(false));
 
-    // What the public rows teach.
-    let centre = mean_of(&public);
-    let spread: Row = std::array::from_fn(|j| {
-        (public.iter().map(|row| (row[j] - centre[j]).powi(2)).sum::<f64>() / public.len() as f64).sqrt()
-    });
-    let scaled = |row: &Row| -> Row { std::array::from_fn(|j| (row[j] - centre[j]) / spread[j]) };
-    let mut lengths: Vec<f64> =
-        public.iter().map(|row| scaled(row).iter().map(|x| x * x).sum::<f64>().sqrt()).collect();
-    lengths.sort_by(f64::total_cmp);
-    let clip_norm = lengths[(KEPT * lengths.len() as f64) as usize];
-
-    // The noise that the budget asks for.
-    let delta = Delta::new(DELTA)?;
-    let noise = calibrate_noise(Epsilon::new(EPSILON)?, delta, Adjacency::ReplaceOne, |noise_multiplier| {
-        vec![CountedEvent::new(Event::Gaussian { noise_multiplier }, Steps::ONE)]
-    })?;
+    // What the public rows teach: the unit of each column, then mean and distances in these units.
+    let raw = Evidence::of(&Public(DenseTable::new(public.concat(), WIDTH)?))?;
+    let spread: Row = std::array::from_fn(|j| raw.variance()[j].sqrt());
+    let scaled = |rows: &[Row]| -> Vec<f64> {
+        rows.iter().flat_map(|row| (0..WIDTH).map(|j| row[j] / spread[j]).collect::<Vec<_>>()).collect()
+    };
+    let evidence = Evidence::of(&Public(DenseTable::new(scaled(&public), WIDTH)?))?;
+    let centre = Public(evidence.mean().to_vec());
 
     // The private rows, behind the wall.
-    let exact = mean_of(&private);
     let private_rows = private.len();
-    let values = private.iter().flat_map(|row| scaled(row).map(|x| x as f32)).collect();
+    let rows_behind = Private::new(DenseTable::new(scaled(&private), WIDTH)?);
     drop(private);
-    let session = Session::new(Private::new(DenseTable::new(values, WIDTH)?), Adjacency::ReplaceOne)?;
-    let query = ClippedSum::l2(Public(vec![0.0; WIDTH]), clip_norm)?;
-    let program = Program::new(Gaussian::new(noise.value), Sampling::Everyone, Steps::ONE);
-    let (run, mut tickets) = session.authorise(program, delta)?;
-    let ticket = tickets.next().expect("one step was authorised");
-    let mean = run
-        .noise(run.sum(&query, ticket)?)?
-        .map(|sum| -> Row { std::array::from_fn(|j| centre[j] + spread[j] * sum[j] / private_rows as f64) });
-    let release = run.finish(tickets, mean)?;
-    Ok(Mean {
-        public_rows: public.len(),
-        private_rows,
-        clip_norm,
-        noise_multiplier: noise.value.get(),
-        public: centre,
-        released: release.value,
-        exact,
-        certificate: release.certificate,
-    })
+    let session = Session::new(rows_behind, Adjacency::ReplaceOne)?;
+    let budget = PrivacyBudget::Approximate { epsilon: Epsilon::new(EPSILON)?, delta: Delta::new(DELTA)? };
+    let mut released = Vec::new();
+    for name in ESTIMATORS {
+        let request = Request {
+            budget,
+            target: Target::Population,
+            estimator: Some(name.into()),
+            exact: true,
+            radius: None,
+            std: None,
+            private_weight: None,
+            is_centred: true,
+        };
+        let plan = request.plan(Some(&evidence), WIDTH, private_rows as u64)?;
+        let release = plan.release(&session, &centre, &centre)?;
+        let mean = std::array::from_fn(|j| release.value[j] * spread[j]);
+        released.push(Released { plan, mean, certificate: release.certificate });
+    }
+    let exact = std::array::from_fn(|j| rows.iter().map(|row| row[j]).sum::<f64>() / rows.len() as f64);
+    Ok(Means { public_rows: public.len(), private_rows, spread, released, exact })
 }
 
-fn mean_of(rows: &[Row]) -> Row {
-    std::array::from_fn(|j| rows.iter().map(|row| row[j]).sum::<f64>() / rows.len() as f64)
-}
-
-impl Mean {
+impl Means {
     pub fn as_json(&self) -> Value {
+        let estimators: Vec<Value> = self
+            .released
+            .iter()
+            .map(|released| {
+                json!({
+                    "name": released.plan.name(),
+                    "mean": released.mean,
+                    "predicted_mse": released.plan.predicted_mse(),
+                    "squared_error": self.squared_error(&released.mean),
+                    "clip_norm": released.plan.clip_norm(),
+                    "private_weight": released.plan.private_weight(),
+                    "certificate": released.certificate,
+                })
+            })
+            .collect();
         json!({
             "data": "UCI Adult",
             "columns": NAMES,
             "public_rows": self.public_rows,
             "private_rows": self.private_rows,
-            "clip_norm": self.clip_norm,
-            "noise_multiplier": self.noise_multiplier,
-            "public_mean": self.public,
-            "released_mean": self.released,
+            "budget": { "epsilon": EPSILON, "delta": DELTA },
+            "unit_of_errors": self.spread,
+            "estimators": estimators,
             "exact_mean_for_comparison": self.exact,
-            "certificate": self.certificate,
         })
+    }
+
+    /// In standard deviations of each column.
+    fn squared_error(&self, mean: &Row) -> f64 {
+        (0..WIDTH).map(|j| ((mean[j] - self.exact[j]) / self.spread[j]).powi(2)).sum()
     }
 
     pub fn as_text(&self) -> String {
         let question = format!(
-            "UCI Adult, {} rows. Say {} of them are public and {} private. What is the mean of the private \
-             rows, with epsilon {EPSILON} at delta {} for each of them?",
+            "UCI Adult, {} rows. Say {} of them are public and {} private. What is the mean, with epsilon {EPSILON} \
+             at delta {} for each private row?",
             count((self.public_rows + self.private_rows) as u64),
             count(self.public_rows as u64),
             count(self.private_rows as u64),
             exact(DELTA),
         );
-        let headings = ["", "public mean", "released\n(private)", "exact, for\ncomparison"];
-        let cells = (0..WIDTH)
-            .map(|j| {
-                let numbers = [self.public[j], self.released[j], self.exact[j]];
-                let numbers = numbers.map(|x| format!("{x:.3}"));
-                [vec![NAMES[j].to_string()], numbers.to_vec()].concat()
+        let mut headings = vec!["", "predicted\nerror"];
+        headings.extend(NAMES);
+        let mut cells: Vec<Vec<String>> = self
+            .released
+            .iter()
+            .map(|released| {
+                let mut row =
+                    vec![released.plan.name().to_string(), nearest(released.plan.predicted_mse(), 3)];
+                row.extend(released.mean.map(|x| format!("{x:.3}")));
+                row
             })
             .collect();
-        let guarantee = &self.certificate.guarantee;
+        let mut truth = vec!["exact, for comparison".to_string(), String::new()];
+        truth.extend(self.exact.map(|x| format!("{x:.3}")));
+        cells.push(truth);
+        let best = &self.released[self.released.len() - 1];
+        let times = |other: &Released| nearest(other.plan.predicted_mse() / best.plan.predicted_mse(), 3);
+        let guarantee = &best.certificate.guarantee;
         let points = [
-            "The public rows gave the centre, the scales and the clip norm: nothing was tuned on private rows."
-                .to_string(),
             format!(
-                "Each private row was clipped to {} about the public mean, turned into integers, and summed \
-                 exactly; Gaussian noise of {} clip norms was drawn in integers and added.",
-                nearest(self.clip_norm, 3),
-                bound(self.noise_multiplier)
+                "Throwing the private rows away has {} times the error of weighting both by what they tell; treating \
+                 all rows as private {} times. Errors are squared, in standard deviations of each column, and known \
+                 before any private row is read.",
+                times(&self.released[0]),
+                times(&self.released[1])
+            ),
+            format!(
+                "The public rows gave centre, scales, weights and the clip norm, {}: nothing was tuned on private rows.",
+                nearest(best.plan.clip_norm().unwrap_or(f64::NAN), 3)
             ),
             format!(
                 "Certificate: epsilon {} at delta {}, {} adjacency, exact arithmetic, noise from the operating \
@@ -146,8 +168,8 @@ impl Mean {
                 exact(guarantee.delta.get()),
                 guarantee.adjacency,
             ),
-            "The exact column is shown because this data set is public in truth; with real private data \
-             nobody sees it."
+            "The exact row is shown because this data set is public in truth; with real private data nobody sees it. \
+             Two releases spend two budgets: the second is here for comparison only."
                 .to_string(),
         ];
         let points: Vec<String> =

@@ -52,7 +52,7 @@ impl Data {
         let mut encoding = Encoding::with_shift_and_scale(&schema, |column| (shifts(column), 1.0))?;
         let learn = |encoding: &Encoding| -> Result<Evidence, Failure> {
             let path = options.public.as_ref().ok_or_else(|| Failure::other("no public file"))?;
-            Ok(Evidence::of(&open_public(path, &schema, encoding, loading.clone())?, None)?)
+            Ok(Evidence::of(&open_public(path, &schema, encoding, loading.clone())?)?)
         };
         let mut evidence = if has_public { Some(learn(&encoding)?) } else { None };
         if let (Some(found), true) = (&evidence, scales_by_public(options)) {

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 const EXAMPLE: &str = "\
 EXAMPLE
-  semidp plan mean --n-private 9000 --n-public 1000 --dim 20 --radius 5 --std 2 --epsilon 1 --delta 1e-6";
+  semidp plan mean --n-private 9000 --n-public 1000 --dim 20 --radius 5 --epsilon 1 --delta 1e-6";
 
 /// Predict the error of every mean estimator.
 #[derive(Args)]
