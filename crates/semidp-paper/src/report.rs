@@ -110,7 +110,7 @@ mod tests {
             }],
             charts: Vec::new(),
         };
-        let page = report(&[outcome.clone()], "0").unwrap();
+        let page = report(std::slice::from_ref(&outcome), "0").unwrap();
         assert!(page.contains("a &lt; b") && page.contains("x &amp; y") && page.contains("&lt;b&gt;"));
         assert!(page.contains("1.2500") && page.contains("1.0000e-9"));
         assert!(!page.contains("src=") && !page.contains("href=\"http"));
