@@ -4,7 +4,8 @@ use crate::data::{Assignment, BlockSource, Draw, Private, Sampling};
 use crate::ledger::{Charge, Ledger, NoLimit};
 use crate::noise::rng::{Randomness, RunKey};
 use crate::noise::{self, Mechanism};
-use crate::query::{ClippedSum, Lineage, Norm, Partial};
+use crate::query::sealed::Work;
+use crate::query::{Lineage, Partial, Query};
 use crate::release::{Noised, Release};
 use crate::{Error, Result, parallel};
 use semidp_accounting::{Adjacency, Certificate, CountedEvent, Delta, Steps, Trust};
@@ -261,18 +262,13 @@ pub struct Run<'s, S, M> {
 
 impl<S: BlockSource, M: Mechanism> Run<'_, S, M> {
     /// The sum of clipped contributions of the units that this step's sample holds.
-    pub fn sum<N: Norm>(&self, query: &ClippedSum<N>, ticket: Ticket) -> Result<Partial<N>> {
+    pub fn sum<Q: Query>(&self, query: &Q, ticket: Ticket) -> Result<Partial<Q::Norm>> {
         let mut shards = self.shards(query, ticket, 1)?;
         Ok(shards.pop().expect("one shard"))
     }
 
     /// The same in up to 64 shards, to be merged before noise is added.
-    pub fn shards<N: Norm>(
-        &self,
-        query: &ClippedSum<N>,
-        ticket: Ticket,
-        shards: u32,
-    ) -> Result<Vec<Partial<N>>> {
+    pub fn shards<Q: Query>(&self, query: &Q, ticket: Ticket, shards: u32) -> Result<Vec<Partial<Q::Norm>>> {
         let source = self.session.data.open();
         if ticket.run != self.id {
             return Err(Error::Foreign { thing: "ticket" });
@@ -282,7 +278,7 @@ impl<S: BlockSource, M: Mechanism> Run<'_, S, M> {
         }
         if query.width() != source.width() {
             let (found, expected) = (query.width(), source.width());
-            return Err(Error::Shape { what: "the centre", of: "columns", found, expected });
+            return Err(Error::Shape { what: "the query", of: "columns", found, expected });
         }
         let selection = Draw {
             sampling: self.sampling,
@@ -322,7 +318,7 @@ impl<S: BlockSource, M: Mechanism> Run<'_, S, M> {
                 };
                 *sums = visit_all().map(|()| worker.into_sums());
             });
-            let mut total = vec![0i64; query.width()];
+            let mut total = vec![0i64; query.dimension()];
             for sums in parts {
                 for (sum, part) in total.iter_mut().zip(sums?) {
                     *sum = sum.wrapping_add(part);

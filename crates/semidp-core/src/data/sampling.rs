@@ -90,8 +90,9 @@ pub(crate) struct Draw<'a> {
     pub(crate) assignment: &'a Assignment,
 }
 
-/// The units of one step.
-pub(crate) enum Selection {
+/// The units of one step. Public in name only: nobody outside can make one.
+pub enum Selection {
+    /// All units.
     Everyone,
     /// A bit for every unit.
     Some(Vec<u64>),

@@ -74,10 +74,39 @@ pub(super) fn sum_of_squares(row: &[f32], centre: &[f32]) -> f32 {
         low = _mm256_add_ps(low, square(load_some(first), load(c0)));
         high = _mm256_add_ps(high, square(load_some(second), load(c1)));
     }
+    across(low, high)
+}
+
+/// The sum of sixteen lanes, halving their number each time.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn across(low: __m256, high: __m256) -> f32 {
     let eight = _mm256_add_ps(low, high);
     let four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
     let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps::<1>(two, two)))
+}
+
+/// Σ x_j·w_j in the lanes and the order of the plain code.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn dot(row: &[f32], weights: &[f32]) -> f32 {
+    let (rows, rest) = row.as_chunks::<LANES>();
+    let (all, _) = weights.as_chunks::<LANES>();
+    let mut low = _mm256_setzero_ps();
+    let mut high = _mm256_setzero_ps();
+    for (x, w) in rows.iter().zip(all) {
+        let ([x0, x1], [w0, w1]) = (halves(x), halves(w));
+        low = _mm256_add_ps(low, _mm256_mul_ps(load(x0), load(w0)));
+        high = _mm256_add_ps(high, _mm256_mul_ps(load(x1), load(w1)));
+    }
+    if !rest.is_empty() {
+        let [w0, w1] = halves(&all[rows.len()]);
+        let (first, second) = rest.split_at(rest.len().min(HALF));
+        low = _mm256_add_ps(low, _mm256_mul_ps(load_some(first), load(w0)));
+        high = _mm256_add_ps(high, _mm256_mul_ps(load_some(second), load(w1)));
+    }
+    across(low, high)
 }
 
 fn halves<T>(lanes: &[T; LANES]) -> [&[T; HALF]; 2] {

@@ -20,11 +20,11 @@ use crate::data::Number;
 pub(super) const LANES: usize = 16;
 
 /// Rows whose norms are computed together.
-const AT_ONCE: usize = 16;
+pub(super) const AT_ONCE: usize = 16;
 
 /// A little less than one: norms and quotients are rounded, and a first attempt should do.
-const SHY: f64 = 1.0 - 1.0 / (1 << 20) as f64;
-const SHIER: f64 = 1.0 - 1.0 / (1 << 16) as f64;
+pub(super) const SHY: f64 = 1.0 - 1.0 / (1 << 20) as f64;
+pub(super) const SHIER: f64 = 1.0 - 1.0 / (1 << 16) as f64;
 
 /// trunc((x − c)·factor), at most `most` in absolute value: more would be refused in any case. What is
 /// not a number becomes −`most`; its row was set aside before, because its norm is no number either.
@@ -75,6 +75,23 @@ fn sum_of_terms<T: Number, N: Norm>(row: &[T], centre: &[T]) -> T {
     across(sums)
 }
 
+/// Σ x_j·w_j, in lanes. The weights are padded with zeros to whole lanes.
+#[inline(always)]
+pub(super) fn dot<T: Number>(row: &[T], weights: &[T]) -> T {
+    let mut sums = [T::default(); LANES];
+    let mut add = |x: &[T; LANES], w: &[T; LANES]| {
+        for i in 0..LANES {
+            sums[i] = sums[i] + x[i] * w[i];
+        }
+    };
+    let ((rows, rest), (weights, _)) = (row.as_chunks(), weights.as_chunks());
+    rows.iter().zip(weights).for_each(|(x, w)| add(x, w));
+    if !rest.is_empty() {
+        add(&padded(rest), &weights[rows.len()]);
+    }
+    across(sums)
+}
+
 /// Adds the integers of some columns to their sums, and their terms to the lanes'.
 #[inline(always)]
 fn add_lanes<T: Number, N: Norm>(
@@ -94,16 +111,16 @@ fn add_lanes<T: Number, N: Norm>(
 
 /// Sums of integer contributions: 32 bits while that is enough, 64 bits beyond.
 pub(crate) struct Accumulator {
-    narrow: Vec<i32>,
+    pub(super) narrow: Vec<i32>,
     wide: Vec<i64>,
     /// Rows that `narrow` can take before it could overflow; at least seven after a flush.
     room: u32,
     rows_per_flush: u32,
     /// No coordinate of a contribution is larger than this, about one more than the bound on its norm.
-    most: f64,
+    pub(super) most: f64,
     /// Groups of lanes, one less than those whose integer terms sum to less than 2^63.
-    segment: usize,
-    limit: u64,
+    pub(super) segment: usize,
+    pub(super) limit: u64,
 }
 
 /// A query's numbers in the precision of a table.
@@ -262,7 +279,7 @@ impl Accumulator {
     /// Adds the integers of a row and returns the sum of their terms. The centre is padded with zeros to
     /// whole lanes, and so are the sums.
     #[inline(always)]
-    fn add_scaled<T: Number, N: Norm>(&mut self, row: &[T], centre: &[T], factor: T) -> u64 {
+    pub(super) fn add_scaled<T: Number, N: Norm>(&mut self, row: &[T], centre: &[T], factor: T) -> u64 {
         let most = T::of(self.most);
         let ((rows, rest), (centres, _)) = (row.as_chunks(), centre.as_chunks());
         let (sums, _) = self.narrow.as_chunks_mut();
@@ -286,7 +303,7 @@ impl Accumulator {
 
     /// Takes back what [`Self::add_scaled`] added.
     #[cold]
-    fn retract<T: Number>(&mut self, row: &[T], centre: &[T], factor: T) {
+    pub(super) fn retract<T: Number>(&mut self, row: &[T], centre: &[T], factor: T) {
         let most = T::of(self.most);
         for ((&x, &c), s) in row.iter().zip(centre).zip(&mut self.narrow) {
             *s = s.wrapping_sub(steps(x, c, factor, most));
@@ -355,7 +372,7 @@ impl Accumulator {
 
     /// Whether the columns increase strictly below the width: twice the same column would count its
     /// square wrongly.
-    fn is_row<T>(&self, columns: &[u32], row: &[T]) -> bool {
+    pub(super) fn is_row<T>(&self, columns: &[u32], row: &[T]) -> bool {
         columns.len() == row.len()
             && columns.windows(2).all(|pair| pair[0] < pair[1])
             && columns.last().is_none_or(|&last| (last as usize) < self.wide.len())
@@ -367,7 +384,12 @@ impl Accumulator {
         dense
     }
 
-    fn add_scaled_sparse<T: Number, N: Norm>(&mut self, columns: &[u32], row: &[T], factor: f64) -> u64 {
+    pub(super) fn add_scaled_sparse<T: Number, N: Norm>(
+        &mut self,
+        columns: &[u32],
+        row: &[T],
+        factor: f64,
+    ) -> u64 {
         let mut total = 0u64;
         for (&column, &x) in columns.iter().zip(row) {
             let k = steps(x.to_f64(), 0.0, factor, self.most);
@@ -379,16 +401,25 @@ impl Accumulator {
     }
 
     #[cold]
-    fn retract_sparse<T: Number>(&mut self, columns: &[u32], row: &[T], factor: f64) {
+    pub(super) fn retract_sparse<T: Number>(&mut self, columns: &[u32], row: &[T], factor: f64) {
         for (&column, &x) in columns.iter().zip(row) {
             let sum = &mut self.narrow[column as usize];
             *sum = sum.wrapping_sub(steps(x.to_f64(), 0.0, factor, self.most));
         }
     }
 
+    /// Adds trunc(factor) to one column, at most `most` in absolute value, and returns its square; or takes it
+    /// back.
+    pub(super) fn add_constant(&mut self, column: usize, factor: f64, back: bool) -> u64 {
+        let k = steps(1.0, 0.0, factor, self.most);
+        let sum = &mut self.narrow[column];
+        *sum = if back { sum.wrapping_sub(k) } else { sum.wrapping_add(k) };
+        <super::L2 as super::sealed::NormLaw>::integer_term(k)
+    }
+
     /// Sees to it that so many more rows cannot overflow the narrow sums.
     #[inline(always)]
-    fn make_room(&mut self, rows: u32) {
+    pub(super) fn make_room(&mut self, rows: u32) {
         if self.room < rows {
             self.flush();
         }

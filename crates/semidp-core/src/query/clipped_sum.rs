@@ -1,6 +1,7 @@
 //! The sum of rows clipped to a ball about a public centre.
 
 use super::clip::{Accumulator, Ball};
+use super::sealed::{Question, Work};
 use super::{Grid, L1, L2, Norm};
 use crate::data::{Block, CsrBlock, DenseBlock, Number, Public, Selection};
 use crate::{Error, Result};
@@ -65,30 +66,44 @@ impl<N: Norm> ClippedSum<N> {
     pub fn clip_norm(&self) -> f64 {
         self.clip_norm
     }
+}
 
-    /// A shard's worker: sums contributions of any number of blocks.
-    pub(crate) fn worker(&self) -> Worker<N> {
+impl<N: Norm> Question for ClippedSum<N> {
+    type Norm = N;
+    type Worker<'q> = Worker<N>;
+
+    fn width(&self) -> usize {
+        self.centre.len()
+    }
+
+    fn dimension(&self) -> usize {
+        self.centre.len()
+    }
+
+    fn grid(&self) -> Grid {
+        self.grid
+    }
+
+    fn worker(&self) -> Worker<N> {
         Worker {
             single: Ball::new(&self.centre, self.clip_norm, self.grid),
             double: Ball::new(&self.centre, self.clip_norm, self.grid),
-            sums: Accumulator::new::<N>(self.width(), self.grid),
+            sums: Accumulator::new::<N>(self.centre.len(), self.grid),
             norm: PhantomData,
         }
     }
 }
 
 /// Sums the contributions of one thread.
-pub(crate) struct Worker<N> {
+pub struct Worker<N> {
     single: Ball<f32>,
     double: Ball<f64>,
     sums: Accumulator,
     norm: PhantomData<N>,
 }
 
-impl<N: Norm> Worker<N> {
-    /// Adds the chosen units of a block, which are `units` of the whole. A block of another shape than
-    /// its source promised contributes nothing.
-    pub(crate) fn add(&mut self, block: Block<'_>, selection: &Selection, units: Range<usize>) {
+impl<N: Norm> Work for Worker<N> {
+    fn add(&mut self, block: Block<'_>, selection: &Selection, units: Range<usize>) {
         let (width, rows) = (self.single.width(), units.len());
         let chosen = selection.within(units);
         match block {
@@ -108,12 +123,12 @@ impl<N: Norm> Worker<N> {
         }
     }
 
-    pub(crate) fn into_sums(self) -> Vec<i64> {
+    fn into_sums(self) -> Vec<i64> {
         self.sums.into_sums()
     }
 }
 
-fn fits<T>(block: &DenseBlock<'_, T>, rows: usize, width: usize) -> bool {
+pub(super) fn fits<T>(block: &DenseBlock<'_, T>, rows: usize, width: usize) -> bool {
     block.width == width && block.values.len() == rows * width
 }
 

@@ -4,14 +4,27 @@
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod clip;
+mod clipped_gradient;
 mod clipped_sum;
 mod grid;
 mod partial;
 
+pub use clipped_gradient::{ClippedGradient, ClippedRowGradient, RowGradient, RowView, ScoreLoss};
 pub use clipped_sum::ClippedSum;
 pub use grid::Grid;
 pub(crate) use partial::Lineage;
 pub use partial::Partial;
+
+/// A question: a sum of bounded contributions, one a unit.
+///
+/// Only this crate has questions: each answers for the bound on its contributions.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a question of the kernel",
+    note = "the questions are `ClippedSum`, `ClippedGradient` and `ClippedRowGradient`"
+)]
+pub trait Query: sealed::Question {}
+
+impl<Q: sealed::Question> Query for Q {}
 
 /// The norm in which contributions are bounded.
 pub trait Norm: sealed::NormLaw {}
@@ -28,8 +41,36 @@ impl Norm for L1 {}
 impl Norm for L2 {}
 
 pub(crate) mod sealed {
-    use super::{L1, L2};
-    use crate::data::Number;
+    use super::{Grid, L1, L2, Norm};
+    use crate::data::{Block, Number, Selection};
+    use std::ops::Range;
+
+    /// The part of a question that only the kernel calls.
+    pub trait Question: Sync {
+        /// The norm of its contributions.
+        type Norm: Norm;
+        /// Sums the contributions of one thread.
+        type Worker<'q>: Work
+        where
+            Self: 'q;
+        /// Columns of the rows it reads.
+        fn width(&self) -> usize;
+        /// Coordinates of a contribution.
+        fn dimension(&self) -> usize;
+        /// Where contributions lie.
+        fn grid(&self) -> Grid;
+        /// A worker with nothing summed yet.
+        fn worker(&self) -> Self::Worker<'_>;
+    }
+
+    /// A thread's sums.
+    pub trait Work {
+        /// Adds the chosen units of a block, which are `units` of the whole. A block of another shape than
+        /// its source promised contributes nothing.
+        fn add(&mut self, block: Block<'_>, selection: &Selection, units: Range<usize>);
+        /// The exact sums.
+        fn into_sums(self) -> Vec<i64>;
+    }
 
     /// A norm as the kernel computes it: Σ term(x_j), to be compared with term(bound).
     pub trait NormLaw: Copy + Send + Sync + std::fmt::Debug + 'static {

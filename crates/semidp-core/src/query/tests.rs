@@ -2,6 +2,7 @@
 //! holds; a unit moves the sum by its own contribution, which nothing else in the table changes; and
 //! threads, blocks and shards do not change a bit.
 
+mod gradients;
 mod programs;
 
 use super::*;

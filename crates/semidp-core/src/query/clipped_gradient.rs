@@ -1,0 +1,539 @@
+//! The sum of clipped gradients of a loss.
+//!
+//! Two doors. A [`ScoreLoss`] is a function of linear scores ⟨w_c, x⟩: its gradient is the residual times
+//! the row, so no gradient of a row is ever stored, and its norm is a product of two. A [`RowGradient`]
+//! is anything else. Behind both the kernel clips, truncates and checks in integers: a loss may be wrong
+//! in any way, and the bound on contributions still holds.
+
+use super::clip::{AT_ONCE, Accumulator, Ball, LANES, SHIER, SHY, dot};
+use super::clipped_sum::fits;
+use super::sealed::{Question, Work};
+use super::{Grid, L2};
+use crate::data::{Block, CsrBlock, Number, Public, Selection};
+use crate::{Error, Result};
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A loss of linear scores and a label.
+///
+/// It must be a function of its arguments alone. A residual that is not finite, or a panic, makes the
+/// row contribute nothing.
+pub trait ScoreLoss: Sync {
+    /// Scores of a row: 1, or the number of classes.
+    fn outputs(&self) -> usize;
+
+    /// The derivative of the loss in each score.
+    fn residuals(&self, scores: &[f64], label: f64, residuals: &mut [f64]);
+}
+
+/// Σ clip(∇ℓ(w; x_i, y_i)) over the units of a step, for a loss of linear scores.
+///
+/// *Definition*: the last column of a row is its label y, the others are its features x. Output c has the
+/// weights w_c, one a feature and then one for the intercept if there is one; all outputs follow each
+/// other. A unit's gradient is residual_c·(x, 1), shrunk to norm C over all outputs if it is longer, and
+/// truncated towards zero on the grid.
+///
+/// *Guarantee*: as for [`super::ClippedSum`], contributions have norm at most C exactly.
+///
+/// *Cost*: a row is read once from memory, and three times from the cache.
+pub struct ClippedGradient<'l> {
+    loss: &'l dyn ScoreLoss,
+    weights: Public<Vec<f64>>,
+    features: usize,
+    outputs: usize,
+    has_intercept: bool,
+    clip_norm: f64,
+    grid: Grid,
+}
+
+impl<'l> ClippedGradient<'l> {
+    /// The gradient at these weights, which come from public data and earlier releases.
+    pub fn new(
+        loss: &'l dyn ScoreLoss,
+        weights: Public<Vec<f64>>,
+        features: usize,
+        has_intercept: bool,
+        clip_norm: f64,
+    ) -> Result<Self> {
+        let outputs = loss.outputs();
+        let expected = outputs * (features + usize::from(has_intercept));
+        if weights.len() != expected {
+            let found = weights.len();
+            return Err(Error::Shape { what: "the model", of: "weights", found, expected });
+        }
+        let grid = Grid::new(clip_norm, weights.len())?;
+        Ok(Self { loss, weights, features, outputs, has_intercept, clip_norm, grid })
+    }
+
+    /// The grid of the contributions.
+    pub fn grid(&self) -> Grid {
+        self.grid
+    }
+
+    /// Weights of one output.
+    fn stride(&self) -> usize {
+        self.features + usize::from(self.has_intercept)
+    }
+}
+
+impl Question for ClippedGradient<'_> {
+    type Norm = L2;
+    type Worker<'q>
+        = Gradients<'q>
+    where
+        Self: 'q;
+
+    fn width(&self) -> usize {
+        self.features + 1
+    }
+
+    fn dimension(&self) -> usize {
+        self.weights.len()
+    }
+
+    fn grid(&self) -> Grid {
+        self.grid
+    }
+
+    fn worker(&self) -> Gradients<'_> {
+        let padded = self.features.next_multiple_of(LANES);
+        let outputs = || self.weights.chunks_exact(self.stride());
+        let single = outputs().flat_map(|w| {
+            let zeros = std::iter::repeat_n(0.0, padded - self.features);
+            w[..self.features].iter().map(|x| *x as f32).chain(zeros).collect::<Vec<_>>()
+        });
+        let double = outputs().flat_map(|w| {
+            let zeros = std::iter::repeat_n(0.0, padded - self.features);
+            w[..self.features].iter().copied().chain(zeros).collect::<Vec<_>>()
+        });
+        Gradients {
+            query: self,
+            padded,
+            single: single.collect(),
+            double: double.collect(),
+            sums: (0..self.outputs).map(|_| Accumulator::new::<L2>(self.stride(), self.grid)).collect(),
+            scores: vec![0.0; self.outputs],
+            residuals: vec![0.0; AT_ONCE * self.outputs],
+        }
+    }
+}
+
+/// Sums the gradients of one thread.
+pub struct Gradients<'q> {
+    query: &'q ClippedGradient<'q>,
+    /// Features and zeros, in whole lanes.
+    padded: usize,
+    single: Vec<f32>,
+    double: Vec<f64>,
+    /// One for each output.
+    sums: Vec<Accumulator>,
+    scores: Vec<f64>,
+    /// Of a few rows; then the factors that turn features into grid steps.
+    residuals: Vec<f64>,
+}
+
+impl Work for Gradients<'_> {
+    fn add(&mut self, block: Block<'_>, selection: &Selection, units: Range<usize>) {
+        let (width, rows) = (self.query.width(), units.len());
+        let chosen = selection.within(units);
+        match block {
+            Block::DenseF32(block) if fits(&block, rows, width) => self.add_single(block.values, &chosen),
+            Block::DenseF64(block) if fits(&block, rows, width) => {
+                let weights = std::mem::take(&mut self.double);
+                self.add_dense::<f64>(block.values, &chosen, &weights, dot, |sums, rows, zeros, factors| {
+                    [0, 1].map(|i| sums.add_scaled::<f64, L2>(rows[i], zeros, factors[i]))
+                });
+                self.double = weights;
+            }
+            Block::CsrF32(block) if block.offsets.len() == rows + 1 => self.add_sparse(&block, &chosen),
+            Block::CsrF64(block) if block.offsets.len() == rows + 1 => self.add_sparse(&block, &chosen),
+            _ => {}
+        }
+    }
+
+    fn into_sums(self) -> Vec<i64> {
+        self.sums.into_iter().flat_map(Accumulator::into_sums).collect()
+    }
+}
+
+impl Gradients<'_> {
+    /// Single precision, with vector instructions where the processor has them.
+    fn add_single(&mut self, values: &[f32], chosen: &[usize]) {
+        let weights = std::mem::take(&mut self.single);
+        #[cfg(target_arch = "x86_64")]
+        let has_vectors = std::arch::is_x86_feature_detected!("avx2");
+        #[cfg(not(target_arch = "x86_64"))]
+        let has_vectors = false;
+        if has_vectors {
+            // SAFETY: the function needs AVX2, which this processor has; it has no other precondition.
+            #[cfg(target_arch = "x86_64")]
+            #[expect(unsafe_code, reason = "calling code compiled for a processor feature")]
+            unsafe {
+                self.add_dense_avx2(values, chosen, &weights);
+            }
+        } else {
+            self.add_dense_plainly(values, chosen, &weights);
+        }
+        self.single = weights;
+    }
+
+    fn add_dense_plainly(&mut self, values: &[f32], chosen: &[usize], weights: &[f32]) {
+        self.add_dense::<f32>(values, chosen, weights, dot, |sums, rows, zeros, factors| {
+            [0, 1].map(|i| sums.add_scaled::<f32, L2>(rows[i], zeros, factors[i]))
+        });
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn add_dense_avx2(&mut self, values: &[f32], chosen: &[usize], weights: &[f32]) {
+        use super::avx2;
+        self.add_dense::<f32>(
+            values,
+            chosen,
+            weights,
+            |row, weights| avx2::dot(row, weights),
+            |sums, rows, zeros, factors| {
+                let (most, segment) = (sums.most as f32, sums.segment);
+                avx2::add_pair(rows, zeros, &mut sums.narrow, factors, most, segment)
+            },
+        );
+    }
+
+    /// Adds the gradients of the chosen rows. Scores and factors of a few rows come first; then rows are added
+    /// in pairs, output by output.
+    #[inline(always)]
+    fn add_dense<T: Number>(
+        &mut self,
+        values: &[T],
+        chosen: &[usize],
+        weights: &[T],
+        dot: impl Fn(&[T], &[T]) -> T,
+        add_pair: impl Fn(&mut Accumulator, [&[T]; 2], &[T], [T; 2]) -> [u64; 2],
+    ) {
+        let (features, outputs) = (self.query.features, self.query.outputs);
+        let row = |unit: usize| &values[unit * (features + 1)..unit * (features + 1) + features];
+        let zeros = vec![T::default(); self.padded];
+        for batch in chosen.chunks(AT_ONCE) {
+            for (place, &unit) in batch.iter().enumerate() {
+                let (x, label) = (row(unit), values[unit * (features + 1) + features].to_f64());
+                // The row against itself, padded: its squared norm.
+                let square = sum_of_squares(x, &dot);
+                for output in 0..outputs {
+                    let of_output = &weights[output * self.padded..(output + 1) * self.padded];
+                    self.scores[output] = dot(x, of_output).to_f64() + self.intercept(output);
+                }
+                self.find_factors(place, label, square);
+            }
+            for (pair, units) in batch.chunks(2).enumerate() {
+                // An odd last row is paired with zeros.
+                let partner = units.get(1).map_or(&zeros[..features], |&unit| row(unit));
+                let rows = [row(units[0]), partner];
+                let at = |i: usize, output: usize| match i < units.len() {
+                    true => self.residuals[(2 * pair + i) * outputs + output],
+                    false => 0.0,
+                };
+                let factors: Vec<[f64; 2]> = (0..outputs).map(|c| [at(0, c), at(1, c)]).collect();
+                let mut found = [0u64; 2];
+                for (sums, factors) in self.sums.iter_mut().zip(&factors) {
+                    sums.make_room(2);
+                    let terms = add_pair(sums, rows, &zeros, factors.map(T::of));
+                    for i in 0..2 {
+                        found[i] = found[i].saturating_add(terms[i]);
+                        if self.query.has_intercept {
+                            found[i] =
+                                found[i].saturating_add(sums.add_constant(features, factors[i], false));
+                        }
+                    }
+                }
+                for i in 0..units.len() {
+                    if found[i] > self.sums[0].limit {
+                        let factors: Vec<f64> = factors.iter().map(|pair| pair[i]).collect();
+                        self.add_again(rows[i], &zeros, &factors, found[i]);
+                    }
+                }
+            }
+        }
+    }
+
+    fn intercept(&self, output: usize) -> f64 {
+        let stride = self.query.stride();
+        if self.query.has_intercept { self.query.weights[(output + 1) * stride - 1] } else { 0.0 }
+    }
+
+    /// Turns the scores of the row at `place` into the factors that make grid steps of its features; zeros if
+    /// anything is not finite.
+    #[inline(always)]
+    fn find_factors(&mut self, place: usize, label: f64, square: f64) {
+        let outputs = self.query.outputs;
+        let residuals = &mut self.residuals[place * outputs..(place + 1) * outputs];
+        let loss = self.query.loss;
+        let scores = &self.scores;
+        // A loss that panics must not tell so: nor must the row.
+        let told = catch_unwind(AssertUnwindSafe(|| loss.residuals(scores, label, &mut *residuals)));
+        let own = if self.query.has_intercept { 1.0 } else { 0.0 };
+        let norm = (residuals.iter().map(|r| r * r).sum::<f64>() * (square + own)).sqrt();
+        if told.is_err() || !norm.is_finite() {
+            residuals.fill(0.0);
+            return;
+        }
+        let shrink = if norm <= self.query.clip_norm { 1.0 } else { self.query.clip_norm / norm * SHY };
+        let factor = shrink / self.query.grid.step();
+        residuals.iter_mut().for_each(|r| *r *= factor);
+    }
+
+    /// Takes back a row's integers that were too long, which is exact, and tries once more.
+    #[cold]
+    #[inline(never)]
+    fn add_again<T: Number>(&mut self, row: &[T], zeros: &[T], factors: &[f64], found: u64) {
+        let features = self.query.features;
+        let has_intercept = self.query.has_intercept;
+        let retract = |sums: &mut [Accumulator], factors: &[f64]| {
+            for (sums, &factor) in sums.iter_mut().zip(factors) {
+                sums.retract(row, zeros, T::of(factor));
+                if has_intercept {
+                    sums.add_constant(features, factor, true);
+                }
+            }
+        };
+        retract(&mut self.sums, factors);
+        let smaller = self.query.grid.clip_steps() as f64 / (found as f64).sqrt() * SHIER;
+        let factors: Vec<f64> = factors.iter().map(|factor| factor * smaller).collect();
+        let mut total = 0u64;
+        for (sums, &factor) in self.sums.iter_mut().zip(&factors) {
+            total = total.saturating_add(sums.add_scaled::<T, L2>(row, zeros, T::of(factor)));
+            if has_intercept {
+                total = total.saturating_add(sums.add_constant(features, factor, false));
+            }
+        }
+        if total > self.sums[0].limit {
+            retract(&mut self.sums, &factors);
+        }
+    }
+
+    fn add_sparse<T: Number>(&mut self, block: &CsrBlock<'_, T>, chosen: &[usize]) {
+        let features = self.query.features;
+        for &unit in chosen {
+            let entries = block.offsets[unit]..block.offsets[unit + 1];
+            let (Some(columns), Some(values)) =
+                (block.columns.get(entries.clone()), block.values.get(entries))
+            else {
+                continue;
+            };
+            // The label is the last entry, if it is not zero.
+            let (columns, values, label) = match columns.split_last() {
+                Some((&last, columns)) if last as usize == features => {
+                    (columns, &values[..columns.len()], values[columns.len()].to_f64())
+                }
+                _ => (columns, values, 0.0),
+            };
+            self.add_sparse_row(columns, values, label);
+        }
+    }
+
+    fn add_sparse_row<T: Number>(&mut self, columns: &[u32], values: &[T], label: f64) {
+        let features = self.query.features;
+        let is_row = columns.len() == values.len()
+            && columns.windows(2).all(|pair| pair[0] < pair[1])
+            && columns.last().is_none_or(|&last| (last as usize) < features);
+        if !is_row {
+            return;
+        }
+        let stride = self.query.stride();
+        for output in 0..self.query.outputs {
+            let weights = &self.query.weights[output * stride..];
+            let score =
+                columns.iter().zip(values).map(|(&j, x)| weights[j as usize] * x.to_f64()).sum::<f64>();
+            self.scores[output] = score + self.intercept(output);
+        }
+        let square = values.iter().map(|x| x.to_f64() * x.to_f64()).sum::<f64>();
+        self.find_factors(0, label, square);
+        let mut factors: Vec<f64> = self.residuals[..self.query.outputs].to_vec();
+        self.sums.iter_mut().for_each(|sums| sums.make_room(1));
+        // A first attempt and, if its integers are too long, a second one.
+        for attempt in 0..2 {
+            let mut total = 0u64;
+            for (sums, &factor) in self.sums.iter_mut().zip(&factors) {
+                total = total.saturating_add(sums.add_scaled_sparse::<T, L2>(columns, values, factor));
+                if self.query.has_intercept {
+                    total = total.saturating_add(sums.add_constant(features, factor, false));
+                }
+            }
+            if total <= self.sums[0].limit {
+                return;
+            }
+            for (sums, &factor) in self.sums.iter_mut().zip(&factors) {
+                sums.retract_sparse(columns, values, factor);
+                if self.query.has_intercept {
+                    sums.add_constant(features, factor, true);
+                }
+            }
+            if attempt == 0 {
+                let smaller = self.query.grid.clip_steps() as f64 / (total as f64).sqrt() * SHIER;
+                factors.iter_mut().for_each(|factor| *factor *= smaller);
+            }
+        }
+    }
+}
+
+/// Σ x_j², by the same routine as scores.
+#[inline(always)]
+fn sum_of_squares<T: Number>(row: &[T], dot: &impl Fn(&[T], &[T]) -> T) -> f64 {
+    let whole = row.len() / LANES * LANES;
+    let (lanes, rest) = row.split_at(whole);
+    let rest: f64 = rest.iter().map(|x| x.to_f64() * x.to_f64()).sum();
+    dot(lanes, lanes).to_f64() + rest
+}
+
+/// A row as a [`RowGradient`] sees it.
+#[derive(Clone, Copy)]
+pub struct RowView<'a> {
+    /// All columns, the label last if there is one.
+    pub values: &'a [f64],
+}
+
+/// A gradient of anything else: a function of the row alone, and of what the implementor holds, which must be
+/// public or released. One that is not finite, or a panic, makes the row contribute nothing.
+pub trait RowGradient: Sync {
+    /// Coordinates of a gradient.
+    fn dimension(&self) -> usize;
+
+    /// Writes the gradient at a row; `gradient` holds zeros.
+    fn gradient_into(&self, row: RowView<'_>, gradient: &mut [f64]);
+}
+
+/// Σ clip(gradient(x_i)) over the units of a step, for any gradient of a row.
+pub struct ClippedRowGradient<'l> {
+    gradient: &'l dyn RowGradient,
+    width: usize,
+    clip_norm: f64,
+    grid: Grid,
+}
+
+impl<'l> ClippedRowGradient<'l> {
+    /// For rows of `width` columns.
+    pub fn new(gradient: &'l dyn RowGradient, width: usize, clip_norm: f64) -> Result<Self> {
+        let grid = Grid::new(clip_norm, gradient.dimension())?;
+        Ok(Self { gradient, width, clip_norm, grid })
+    }
+}
+
+impl Question for ClippedRowGradient<'_> {
+    type Norm = L2;
+    type Worker<'q>
+        = RowGradients<'q>
+    where
+        Self: 'q;
+
+    fn width(&self) -> usize {
+        self.width
+    }
+
+    fn dimension(&self) -> usize {
+        self.gradient.dimension()
+    }
+
+    fn grid(&self) -> Grid {
+        self.grid
+    }
+
+    fn worker(&self) -> RowGradients<'_> {
+        let dimension = self.gradient.dimension();
+        RowGradients {
+            query: self,
+            ball: Ball::new(&vec![0.0; dimension], self.clip_norm, self.grid),
+            sums: Accumulator::new::<L2>(dimension, self.grid),
+            row: vec![0.0; self.width],
+            gradient: vec![0.0; dimension],
+        }
+    }
+}
+
+/// Sums the gradients of one thread.
+pub struct RowGradients<'q> {
+    query: &'q ClippedRowGradient<'q>,
+    ball: Ball<f64>,
+    sums: Accumulator,
+    row: Vec<f64>,
+    gradient: Vec<f64>,
+}
+
+impl RowGradients<'_> {
+    fn add_row(&mut self) {
+        self.gradient.fill(0.0);
+        let (view, query) = (RowView { values: &self.row }, self.query);
+        let gradient = &mut self.gradient;
+        if catch_unwind(AssertUnwindSafe(|| query.gradient.gradient_into(view, gradient))).is_ok() {
+            self.sums.add_dense_plainly::<f64, L2>(&self.gradient, &[0], &self.ball);
+        }
+    }
+
+    fn add_sparse<T: Number>(&mut self, block: &CsrBlock<'_, T>, chosen: &[usize]) {
+        for &unit in chosen {
+            let entries = block.offsets[unit]..block.offsets[unit + 1];
+            let (Some(columns), Some(values)) =
+                (block.columns.get(entries.clone()), block.values.get(entries))
+            else {
+                continue;
+            };
+            let is_row = columns.windows(2).all(|pair| pair[0] < pair[1])
+                && columns.last().is_none_or(|&last| (last as usize) < self.query.width);
+            if is_row {
+                self.row.fill(0.0);
+                columns.iter().zip(values).for_each(|(&j, x)| self.row[j as usize] = x.to_f64());
+                self.add_row();
+            }
+        }
+    }
+
+    fn add_dense<T: Number>(&mut self, values: &[T], chosen: &[usize]) {
+        let width = self.query.width;
+        for &unit in chosen {
+            let row = &values[unit * width..(unit + 1) * width];
+            self.row.iter_mut().zip(row).for_each(|(to, x)| *to = x.to_f64());
+            self.add_row();
+        }
+    }
+}
+
+impl Work for RowGradients<'_> {
+    fn add(&mut self, block: Block<'_>, selection: &Selection, units: Range<usize>) {
+        let (width, rows) = (self.query.width, units.len());
+        let chosen = selection.within(units);
+        match block {
+            Block::DenseF32(block) if fits(&block, rows, width) => self.add_dense(block.values, &chosen),
+            Block::DenseF64(block) if fits(&block, rows, width) => self.add_dense(block.values, &chosen),
+            Block::CsrF32(block) if block.offsets.len() == rows + 1 => self.add_sparse(&block, &chosen),
+            Block::CsrF64(block) if block.offsets.len() == rows + 1 => self.add_sparse(&block, &chosen),
+            _ => {}
+        }
+    }
+
+    fn into_sums(self) -> Vec<i64> {
+        self.sums.into_sums()
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+pub(super) mod tests_only {
+    use super::*;
+
+    /// The sums by vector instructions and by plain code.
+    pub fn both_ways(query: &ClippedGradient<'_>, values: &[f32], rows: usize) -> (Vec<i64>, Vec<i64>) {
+        let all: Vec<usize> = (0..rows).collect();
+        let run = |vector: bool| {
+            let mut worker = query.worker();
+            let weights = std::mem::take(&mut worker.single);
+            if vector {
+                // SAFETY: the caller checks the processor.
+                #[expect(unsafe_code, reason = "calling code compiled for a processor feature")]
+                unsafe {
+                    worker.add_dense_avx2(values, &all, &weights);
+                }
+            } else {
+                worker.add_dense_plainly(values, &all, &weights);
+            }
+            worker.into_sums()
+        };
+        (run(true), run(false))
+    }
+}
