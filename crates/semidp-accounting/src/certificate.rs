@@ -37,7 +37,7 @@ pub struct Provenance {
     pub name: String,
     /// Its value.
     pub value: serde_json::Value,
-    /// `user`, `public data`, `theory` or `calibration`.
+    /// `user`, `public data`, `theory`, `calibration` or `default`.
     pub source: String,
 }
 

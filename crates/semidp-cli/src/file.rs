@@ -79,6 +79,29 @@ fn cannot_write(option: &str, path: &Path, error: io::Error) -> Failure {
     )
 }
 
+/// Refuses files that must differ and do not, whatever they are called. Each comes with its option.
+pub fn refuse_same(files: &[(&str, Option<&PathBuf>)]) -> Result<(), Failure> {
+    let mut known: Vec<(&str, PathBuf)> = Vec::new();
+    for (option, path) in files {
+        let Some(path) = path else { continue };
+        // What does not exist yet is known by its folder.
+        let real = fs::canonicalize(path).or_else(|_| {
+            let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+            let name = path.file_name().ok_or_else(|| io::Error::other("it names no file"))?;
+            fs::canonicalize(folder).map(|folder| folder.join(name))
+        });
+        let Ok(real) = real else { continue };
+        if let Some((other, _)) = known.iter().find(|(_, known)| *known == real) {
+            return Err(Failure::input(
+                format!("{other} and {option} must be different files"),
+                "each file has one part to play: private rows, public rows, schema, answer, certificate",
+            ));
+        }
+        known.push((option, real));
+    }
+    Ok(())
+}
+
 /// Makes a folder, and those above it, unless it is there.
 pub fn make_folder(option: &str, path: &Path) -> Result<(), Failure> {
     fs::create_dir_all(path).map_err(|error| {

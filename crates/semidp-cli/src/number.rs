@@ -32,11 +32,12 @@ pub fn parse_dimension(text: &str) -> Result<u64, Error> {
     }
 }
 
-/// A parser of whole numbers that are at least `least`, for the parameter of this name.
+/// A parser of whole numbers from `least` to 2^53, for the parameter of this name.
 pub fn whole(name: &'static str, least: u64) -> impl Fn(&str) -> Result<u64, Error> + Clone {
-    let requirement = if least == 0 { "a whole number >= 0" } else { "a whole number >= 1" };
+    let requirement =
+        if least == 0 { "a whole number from 0 to 2^53" } else { "a whole number from 1 to 2^53" };
     move |text| match text.trim().parse::<u64>() {
-        Ok(value) if value >= least => Ok(value),
+        Ok(value) if (least..=1 << 53).contains(&value) => Ok(value),
         _ => Err(Error::InvalidParameter { name, value: format!("`{text}`"), requirement }),
     }
 }
@@ -109,6 +110,9 @@ pub fn exact(value: f64) -> String {
 pub fn nearest(value: f64, digits: usize) -> String {
     if value == 0.0 || !value.is_finite() {
         return format!("{value}");
+    }
+    if value < 0.0 {
+        return format!("-{}", nearest(-value, digits));
     }
     let (mantissa, exponent) = decimal(value, digits);
     let (rounded, whole) = (render(mantissa, exponent, digits), exact(value));
@@ -200,6 +204,8 @@ mod tests {
         assert_eq!(upper_bound(0.0, 5), "0");
         assert_eq!(nearest(0.018_518_518_5, 5), "0.018519");
         assert_eq!(nearest(0.0185, 6), "0.0185");
+        assert_eq!(nearest(-2.866_812, 4), "-2.867");
+        assert_eq!(nearest(-1e-9, 4), "-1e-9");
         assert_eq!(exact(1e-5), "1e-5");
         assert_eq!(exact(0.01), "0.01");
         assert_eq!(count(30_000), "30,000");

@@ -306,6 +306,79 @@ fn uncentred_is_the_form_of_the_paper() {
     assert_eq!(centre(&json(&format!("{base} --rho 0.5"))), "public mean");
 }
 
+/// Every file has one part to play: an answer never overwrites rows, and rows are not both public and private.
+#[test]
+fn files_are_not_confused() {
+    let (folder, base) = files("mean_confused");
+    let private = folder.join("private.csv");
+    let before = std::fs::read(&private).unwrap();
+    for (options, words) in [
+        (format!("--out {}", private.display()), &["--private", "--out"][..]),
+        (format!("--certificate {}/./public.csv", folder.display()), &["--public", "--certificate"]),
+        (format!("--out {0}/x.json --certificate {0}/x.json", folder.display()), &["--out", "--certificate"]),
+    ] {
+        refused(&format!("{base} --rho 0.1 {options}"), words);
+    }
+    let twice = format!("mean --private {0} --public {0} --rho 0.1", private.display());
+    refused(&twice, &["--private", "--public"]);
+    refused(&format!("schema --public {0} --out {0}", private.display()), &["--public", "--out"]);
+    assert_eq!(std::fs::read(&private).unwrap(), before);
+}
+
+/// A column that does not vary in the public rows teaches no radius; given one, it has a mean but no interval.
+#[test]
+fn columns_that_do_not_vary() {
+    let folder = folder("mean_constant");
+    let public = write(&folder, "public.csv", &format!("x\n{}", "5\n".repeat(20)));
+    let private = write(&folder, "private.csv", &format!("x\n{}", "7\n".repeat(5000)));
+    let base = format!("mean --private {private} --public {public} --epsilon 1 --delta 1e-6");
+    refused(&base, &["column x", "vary"]);
+    let answer = json(&format!("{base} --radius 10"));
+    assert!((number(&answer, "/mean/0") - 7.0).abs() < 0.5);
+    assert!(answer["confidence_interval"][0].is_null());
+}
+
+/// In a file of one column a blank line is a missing cell, so that the number of rows does not depend on what
+/// is missing.
+#[test]
+fn blank_lines_of_one_column_are_rows() {
+    let folder = folder("mean_blank");
+    let numbers: String = (0..40).map(|i| format!("{}\n", i % 7)).collect();
+    let public = write(&folder, "public.csv", &format!("x\n{numbers}"));
+    let private = write(&folder, "private.csv", "x\n1\n\n2\n\n3\n");
+    let answer = json(&format!("mean --private {private} --public {public} --epsilon 1 --delta 1e-6"));
+    assert_eq!(answer["n_private"], 5);
+}
+
+/// Negative numbers are printed as they are, in units that are named.
+#[test]
+fn the_table_shows_signs_and_units() {
+    let (_, base) = files("mean_signs");
+    let ran = run(&format!("{base} --epsilon 1 --delta 1e-6 --seed 3"));
+    let row = ran.stdout.lines().find(|line| line.contains(" y ")).unwrap();
+    let cell = row.split('\u{2506}').nth(1).unwrap().trim();
+    assert!((cell.parse::<f64>().unwrap() + 5.0).abs() < 2.0, "{row}");
+    assert!(row.matches('-').count() >= 3, "{row}");
+    assert!(
+        ran.stdout.contains("NOT private") && ran.stdout.contains("public standard deviations"),
+        "{}",
+        ran.stdout
+    );
+}
+
+/// What the kernel would refuse is not planned: public rows answer alone.
+#[test]
+fn budgets_too_small_for_noise() {
+    let (_, base) = files("mean_tiny");
+    let answer = json(&format!("{base} --epsilon 1e-6"));
+    assert_eq!(answer["estimator"], "throw-away");
+    let plan = json("plan mean --n-private 5000 --n-public 200 --dim 2 --radius 3 --epsilon 1e-300");
+    assert_eq!((plan["best"].as_str(), plan["auto"].as_str()), (Some("throw-away"), Some("throw-away")));
+    let plan =
+        json("plan mean --n-private 5000 --n-public 200 --dim 100000 --radius 3 --epsilon 1 --delta 1e-60");
+    assert_eq!(plan["auto"], "weighted-laplace");
+}
+
 #[test]
 fn the_table_for_people() {
     let (_, base) = files("mean_table");

@@ -171,4 +171,11 @@ fn training_is_planned_too() {
     let one_pass =
         json("plan train --n-private 1000 --n-public 100 --dim 5 --rho 0.5 --steps 100 --expected-batch 10");
     assert!((number(&one_pass, "/algorithms/2/noise_multiplier") - 2.0).abs() < 1e-12);
+    assert_eq!(one_pass["algorithms"][2]["sampling"], "one-pass");
+    assert!(one_pass["algorithms"][2]["sample_rate"].is_null());
+    assert_eq!(answer["algorithms"][2]["sampling"], "poisson");
+    refused(
+        "plan train --n-private 18446744073709551615 --n-public 1 --dim 5 --rho 1",
+        &["n-private", "2^53"],
+    );
 }

@@ -104,11 +104,11 @@ pub use data::{
 pub use error::{Error, Result};
 pub use ledger::{Budget, Charge, Ledger, NoLimit};
 pub use noise::rng::Randomness;
-pub use noise::{Gaussian, KNorm, Laplace, Mechanism};
+pub use noise::{Gaussian, KNorm, LARGEST_MULTIPLIER, Laplace, Mechanism};
 pub use query::{
     ClippedGradient, ClippedRowGradient, ClippedSum, Grid, L1, L2, Norm, Partial, Query, RowGradient,
     RowView, ScoreLoss,
 };
 pub use release::{Noised, Release};
 pub use semidp_accounting::{Adjacency, Certificate, Delta, Epsilon, NoiseMultiplier, SampleRate, Steps};
-pub use session::{Program, Run, Session, Ticket, Tickets, calibration_delta};
+pub use session::{Program, Run, Session, Ticket, Tickets, calibration_delta, smallest_delta};

@@ -3,12 +3,12 @@
 use crate::data::{Assignment, BlockSource, Draw, Private, Sampling};
 use crate::ledger::{Charge, Ledger, NoLimit};
 use crate::noise::rng::{Randomness, RunKey};
-use crate::noise::{self, Mechanism};
+use crate::noise::{self, LOG_TOTAL_VARIATION, Mechanism};
 use crate::query::sealed::Work;
 use crate::query::{Lineage, Partial, Query};
 use crate::release::{Noised, Release};
 use crate::{Error, Result, parallel};
-use semidp_accounting::{Adjacency, Certificate, CountedEvent, Delta, Steps, Trust};
+use semidp_accounting::{Adjacency, Certificate, CountedEvent, Delta, Epsilon, Steps, Trust};
 use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -54,6 +54,15 @@ const DELTA_SET_ASIDE: f64 = 1e-9;
 /// a billionth is set aside for the sampler's distance from its law.
 pub fn calibration_delta(delta: Delta) -> Delta {
     Delta::new(delta.get() * (1.0 - DELTA_SET_ASIDE)).unwrap_or(delta)
+}
+
+/// The smallest δ at which so many coordinates of Gaussian noise can be certified at this ε: the sampler's
+/// distance from its law must be negligible next to what is set aside for it.
+///
+/// Outputs P', Q' within t of P, Q: P'(A) ≤ P(A) + t ≤ e^ε Q(A) + δ + t ≤ e^ε Q'(A) + δ + (1 + e^ε)t.
+pub fn smallest_delta(epsilon: Epsilon, draws: f64) -> f64 {
+    let distance = draws * 2f64.powi(LOG_TOTAL_VARIATION);
+    (1.0 + epsilon.get().exp()) * distance / (0.5 * DELTA_SET_ASIDE)
 }
 
 impl<S: BlockSource> Session<S> {
@@ -165,17 +174,14 @@ impl<S: BlockSource> Session<S> {
         };
         let mut certificate =
             Certificate::issue(events, self.adjacency, Trust::Central, spared, mechanism.name())?;
-        if let Some(log_distance) = mechanism.log_total_variation() {
-            // Outputs P', Q' within t of P, Q: P'(A) ≤ P(A) + t ≤ e^ε Q(A) + δ + t ≤ e^ε Q'(A) + δ + (1 + e^ε)t.
-            let distance = draws * 2f64.powi(log_distance);
-            let excess = (1.0 + certificate.guarantee.epsilon.get().exp()) * distance;
-            if excess > 0.5 * DELTA_SET_ASIDE * delta.get() {
-                return Err(Error::invalid(
-                    "delta",
-                    delta,
-                    "larger: at this epsilon the sampler's error of 2^-188 a draw is not negligible next to it",
-                ));
-            }
+        if mechanism.log_total_variation().is_some()
+            && delta.get() < smallest_delta(certificate.guarantee.epsilon, draws)
+        {
+            return Err(Error::invalid(
+                "delta",
+                delta,
+                "larger: at this epsilon the sampler's error of 2^-188 a draw is not negligible next to it",
+            ));
         }
         certificate.guarantee.delta = delta;
         certificate.arithmetic = mechanism.arithmetic();

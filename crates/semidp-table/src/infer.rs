@@ -5,6 +5,7 @@ use crate::file::{self, FileColumn, FileKind, Show, TableFile};
 use crate::schema::{Column, Kind, Schema};
 use crate::table;
 use crate::{Error, Result};
+use std::collections::HashSet;
 use std::path::Path;
 
 /// A schema, and what it leaves out.
@@ -70,12 +71,13 @@ impl Schema {
 /// All columns that have a name and a type that means something.
 fn all_columns(path: &Path, columns: &[FileColumn]) -> Result<(Vec<usize>, Vec<Skipped>)> {
     let (mut wanted, mut skipped) = (Vec::new(), Vec::new());
+    let mut seen = HashSet::new();
     for (place, FileColumn { name, kind }) in columns.iter().enumerate() {
         if name.is_empty() {
             skipped.push(Skipped { name: name.clone(), reason: "has no name".into() });
             continue;
         }
-        if columns[..place].iter().any(|earlier| &earlier.name == name) {
+        if !seen.insert(name) {
             return Err(Error::DuplicateColumn { path: path.to_path_buf(), column: name.clone() });
         }
         match kind {

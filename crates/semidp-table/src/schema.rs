@@ -4,7 +4,7 @@
 use crate::cell;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// The name that unseen and missing values of a category go by.
 pub const OTHER: &str = "other";
@@ -127,11 +127,14 @@ impl Schema {
 
     /// Some of the columns, in the order given.
     pub fn select(&self, names: &[impl AsRef<str>]) -> Result<Self> {
-        let columns = names
-            .iter()
-            .map(|name| Ok(self.columns[self.position(name.as_ref())?].clone()))
-            .collect::<Result<_>>()?;
-        Self::new(columns)
+        let places: HashMap<&str, &Column> =
+            self.columns.iter().map(|column| (column.name.as_str(), column)).collect();
+        let columns = names.iter().map(|name| match places.get(name.as_ref()) {
+            Some(column) => Ok((*column).clone()),
+            // Says what there is.
+            None => self.position(name.as_ref()).map(|place| self.columns[place].clone()),
+        });
+        Self::new(columns.collect::<Result<_>>()?)
     }
 
     /// The names of the columns that are numbers.
@@ -161,7 +164,15 @@ impl Schema {
 
     /// Reads a schema back.
     pub fn from_json(json: &str) -> Result<Self> {
-        let malformed = |error: serde_json::Error| Error::MalformedSchema { reason: error.to_string() };
+        // Where and what kind, but not the text: somebody may give the wrong file.
+        let malformed = |error: serde_json::Error| {
+            let kind = match error.classify() {
+                serde_json::error::Category::Data => "not the fields of a schema",
+                _ => "not JSON",
+            };
+            let reason = format!("{kind}, line {} column {}", error.line(), error.column());
+            Error::MalformedSchema { reason }
+        };
         // The format first: a newer one may well have fields that this version cannot name.
         let value: serde_json::Value = serde_json::from_str(json).map_err(malformed)?;
         if let Some(found) = value.get("format").and_then(|format| format.as_str()) {

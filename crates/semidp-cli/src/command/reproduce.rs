@@ -64,7 +64,8 @@ impl Reproduce {
         }
         let page = self.out.join("report.html");
         file::write("--out", &page, &report(&outcomes, env!("CARGO_PKG_VERSION"))?)?;
-        output.answer(&json!({ "experiments": answers, "report": page }), || text(&outcomes, &page))
+        let report = page.to_string_lossy();
+        output.answer(&json!({ "experiments": answers, "report": report }), || text(&outcomes, &page))
     }
 
     fn chosen(&self) -> Result<Vec<&'static dyn Experiment>, Failure> {
@@ -82,7 +83,7 @@ impl Reproduce {
         })
     }
 
-    fn write(&self, outcome: &Outcome) -> Result<Vec<PathBuf>, Failure> {
+    fn write(&self, outcome: &Outcome) -> Result<Vec<String>, Failure> {
         let pretty = serde_json::to_string_pretty(&outcome.json())
             .map_err(|error| Failure::other(format!("cannot write the result as JSON: {error}")))?;
         let mut files = vec![(self.out.join(format!("{}.json", outcome.name)), pretty)];
@@ -95,7 +96,7 @@ impl Reproduce {
         for (path, text) in &files {
             file::write("--out", path, text)?;
         }
-        Ok(files.into_iter().map(|(path, _)| path).collect())
+        Ok(files.into_iter().map(|(path, _)| path.to_string_lossy().into_owned()).collect())
     }
 }
 

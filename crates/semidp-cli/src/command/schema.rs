@@ -33,6 +33,7 @@ pub struct SchemaCommand {
 impl SchemaCommand {
     /// Answers.
     pub fn run(self, output: &Output) -> Result<(), Failure> {
+        file::refuse_same(&[("--public", Some(&self.public)), ("--out", self.out.as_ref())])?;
         let names: Option<Vec<&str>> =
             self.columns.as_ref().map(|names| names.iter().map(String::as_str).collect());
         let inferred = Schema::infer(&self.public, names.as_deref())?;

@@ -227,7 +227,7 @@ pub(crate) fn add_noise(
 
 /// The largest noise multiplier: on the finest grid, of fewer than 2^28 steps to the clip norm, the
 /// samplers still have room for its scale.
-const LARGEST_MULTIPLIER: f64 = (gaussian::LARGEST_STD >> 28) as f64;
+pub const LARGEST_MULTIPLIER: f64 = (gaussian::LARGEST_STD >> 28) as f64;
 
 /// Refuses a law whose noise cannot be drawn.
 pub(crate) fn check(law: &impl Mechanism) -> Result<()> {

@@ -10,7 +10,7 @@ pub struct Grid {
 }
 
 /// The clip norm has 16 more bits of grid steps than √d has, and between these.
-const LEAST_BITS: i32 = 20;
+const LEAST_BITS: i32 = 22;
 const MOST_BITS: i32 = 27;
 /// The largest number of coordinates.
 const MOST_COORDINATES: usize = 1 << 26;
@@ -64,7 +64,7 @@ mod tests {
                 assert!(whole <= clip && whole > clip - grid.step());
                 let finest = if d <= 1 << 20 { -16 } else { -14 };
                 assert!(grid.step() <= clip * 2f64.powi(finest) / (d as f64).sqrt(), "{clip} {d}");
-                assert!(grid.clip_steps() >= 1 << 20 && grid.clip_steps() < 1 << 28);
+                assert!(grid.clip_steps() >= 1 << 22 && grid.clip_steps() < 1 << 28);
                 assert_eq!(grid.step().to_bits() << 12, 0, "a power of two");
             }
         }

@@ -2,7 +2,7 @@
 //! starts, so that blocks can be read in any order; a compressed file is one block.
 //!
 //! Ragged rows are no error: cells too few are missing, cells too many are not looked at. A blank line
-//! is no row.
+//! is no row, unless the file has one column: there it is a row whose cell is missing.
 
 use super::{CHANGED, FAILED};
 use super::{FileColumn, FileKind, Opened, Outcome, Show, TableFile, even_bounds, one_block};
@@ -17,6 +17,8 @@ pub(super) struct CsvFile {
     file: Opened,
     delimiter: u8,
     gzip: bool,
+    /// Then the file is read as a whole, with its blank lines.
+    has_one_column: bool,
     columns: Vec<FileColumn>,
     bounds: Vec<usize>,
     /// The byte at which each block starts.
@@ -32,6 +34,12 @@ impl CsvFile {
             true => record.iter().map(column).collect(),
             false => return Err(file.unreadable("it has no header line")),
         };
+        let has_one_column = columns.len() == 1;
+        if has_one_column {
+            let again = bytes(file.again().map_err(|why| file.unreadable(why))?, gzip);
+            reader = table(delimiter, Box::new(BlankLines::new(again)));
+            reader.read_byte_record(&mut record).map_err(unreadable)?;
+        }
         let (mut rows, mut starts) = (0usize, Vec::new());
         while reader.read_byte_record(&mut record).map_err(unreadable)? {
             if rows.is_multiple_of(rows_per_block) {
@@ -39,15 +47,18 @@ impl CsvFile {
             }
             rows += 1;
         }
-        let bounds = if gzip { one_block(rows) } else { even_bounds(rows, rows_per_block) };
-        Ok(Self { file, delimiter, gzip, columns, bounds, starts })
+        let is_whole = gzip || has_one_column;
+        let bounds = if is_whole { one_block(rows) } else { even_bounds(rows, rows_per_block) };
+        Ok(Self { file, delimiter, gzip, has_one_column, columns, bounds, starts })
     }
 
     /// A reader of which the next record is the first of a block.
     fn at(&self, block: usize) -> std::result::Result<Reader<Box<dyn Read>>, &'static str> {
         let mut file = self.file.again()?;
-        if self.gzip {
-            let mut reader = table(self.delimiter, bytes(file, true));
+        if self.gzip || self.has_one_column {
+            let bytes = bytes(file, self.gzip);
+            let bytes = if self.has_one_column { Box::new(BlankLines::new(bytes)) } else { bytes };
+            let mut reader = table(self.delimiter, bytes);
             return match reader.read_byte_record(&mut ByteRecord::new()) {
                 Ok(true) => Ok(reader),
                 Ok(false) => Err(CHANGED),
@@ -97,6 +108,70 @@ fn bytes(file: File, gzip: bool) -> Box<dyn Read> {
     }
 }
 
+/// Writes `""` on the blank lines after the header, where a reader of CSV would see no row.
+struct BlankLines<R> {
+    bytes: R,
+    /// What is still to be handed out.
+    ready: Vec<u8>,
+    handed: usize,
+    is_quoted: bool,
+    is_line_start: bool,
+    /// Whether the last byte was a carriage return: a line feed after it ends the same line.
+    is_after_return: bool,
+    is_past_header: bool,
+}
+
+impl<R: Read> BlankLines<R> {
+    fn new(bytes: R) -> Self {
+        Self {
+            bytes,
+            ready: Vec::new(),
+            handed: 0,
+            is_quoted: false,
+            is_line_start: true,
+            is_after_return: false,
+            is_past_header: false,
+        }
+    }
+
+    fn take_in(&mut self, byte: u8) {
+        let ends_line = !self.is_quoted && (byte == b'\n' || byte == b'\r');
+        let is_second_half = byte == b'\n' && self.is_after_return;
+        if ends_line && self.is_line_start && self.is_past_header && !is_second_half {
+            self.ready.extend_from_slice(b"\"\"");
+        }
+        self.ready.push(byte);
+        self.is_after_return = ends_line && byte == b'\r';
+        match byte {
+            _ if ends_line => {
+                self.is_past_header |= !self.is_line_start;
+                self.is_line_start = true;
+            }
+            b'"' => {
+                self.is_quoted = !self.is_quoted;
+                self.is_line_start = false;
+            }
+            _ => self.is_line_start = false,
+        }
+    }
+}
+
+impl<R: Read> Read for BlankLines<R> {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        if self.handed == self.ready.len() {
+            self.ready.clear();
+            self.handed = 0;
+            let mut chunk = [0u8; 1 << 13];
+            let count = self.bytes.read(&mut chunk)?;
+            chunk[..count].iter().for_each(|&byte| self.take_in(byte));
+        }
+        let count = out.len().min(self.ready.len() - self.handed);
+        out[..count].copy_from_slice(&self.ready[self.handed..self.handed + count]);
+        self.handed += count;
+        Ok(count)
+    }
+}
+
 /// The header is a record like any other here: the `csv` crate treats it so when it counts bytes.
 fn table(delimiter: u8, bytes: Box<dyn Read>) -> Reader<Box<dyn Read>> {
     ReaderBuilder::new()
@@ -117,5 +192,28 @@ fn failure(file: &Opened, error: csv::Error) -> Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => file.unreadable(error),
         _ => file.unreadable("it is not CSV"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blank_lines_become_rows() {
+        for (text, expected) in [
+            ("x\n1\n\n2\n", "x\n1\n\"\"\n2\n"),
+            ("x\r\n1\r\n\r\n2", "x\r\n1\r\n\"\"\r\n2"),
+            ("x\r1\r\r2\r", "x\r1\r\"\"\r2\r"),
+            // Before the header, and within quotes, they are what they were.
+            ("\n\nx\n\n", "\n\nx\n\"\"\n"),
+            ("x\n\"a\n\nb\"\n", "x\n\"a\n\nb\"\n"),
+            ("x\n", "x\n"),
+            ("", ""),
+        ] {
+            let mut found = String::new();
+            BlankLines::new(text.as_bytes()).read_to_string(&mut found).unwrap();
+            assert_eq!(found, expected, "{text:?}");
+        }
     }
 }

@@ -2,10 +2,11 @@
 
 use super::problem::{Clip, Problem};
 use crate::Result;
+use semidp_accounting::convert::zcdp_to_epsilon_gaussian;
 use semidp_accounting::{
     Adjacency, Arithmetic, CountedEvent, Event, NoiseMultiplier, PrivacyBudget, Steps, closed_form_noise,
 };
-use semidp_core::calibration_delta;
+use semidp_core::{LARGEST_MULTIPLIER, calibration_delta, smallest_delta};
 
 /// A noise law of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +49,7 @@ impl Law {
     }
 
     /// The least noise over clip norm that a budget allows for one release; `None` if this law does not
-    /// meet a budget of that kind. A pure law also meets (ε, δ), at its ε.
+    /// meet a budget of that kind, or one so small. A pure law also meets (ε, δ), at its ε.
     pub fn noise_multiplier(
         self,
         budget: PrivacyBudget,
@@ -76,7 +77,19 @@ impl Law {
             }
         };
         let events = |noise| vec![CountedEvent::new(event(noise, dimension), Steps::ONE)];
-        Ok(Some(closed_form_noise(budget, ADJACENCY, Steps::ONE, events)?))
+        let noise = closed_form_noise(budget, ADJACENCY, Steps::ONE, events)?;
+        // What the kernel would refuse.
+        let is_certified = match (self, budget) {
+            (Self::Gaussian, PrivacyBudget::Approximate { epsilon, delta }) => {
+                delta.get() >= smallest_delta(epsilon, dimension as f64)
+            }
+            (Self::Gaussian, PrivacyBudget::Zcdp { rho, stated_at }) => {
+                let stated = zcdp_to_epsilon_gaussian(rho, stated_at)?;
+                stated_at.get() >= smallest_delta(stated, dimension as f64)
+            }
+            _ => true,
+        };
+        Ok(Some(noise).filter(|noise| is_certified && noise.get() <= LARGEST_MULTIPLIER))
     }
 
     /// The total variance E‖Z‖² of the noise on the sum, N.

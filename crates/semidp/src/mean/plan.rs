@@ -197,8 +197,10 @@ fn plan_estimator(
         Some(law) => {
             let Some(multiplier) = law.noise_multiplier(budget, problem.dimension())? else {
                 return Ok(Err(match law {
-                    Law::Gaussian => "needs a delta, or a budget in rho: its noise is not pure",
-                    _ => "needs a budget in epsilon: it is pure",
+                    Law::Gaussian => {
+                        "needs a delta that is not too small, or a budget in rho: its noise is not pure"
+                    }
+                    _ => "needs a budget in epsilon that is not too small: it is pure",
                 }));
             };
             let clip = law.clip(problem);

@@ -35,8 +35,8 @@ impl Target {
 pub struct Clip {
     /// Rows further away are clipped to this distance (B).
     pub radius: f64,
-    /// By how much clipping moves the mean at most: a bound on the mean excess of the distance over the
-    /// radius. Zero if no row is further away.
+    /// By how much clipping moves the mean: the mean excess of the distance over the radius, or a bound on it.
+    /// Zero if no row is further away. As good as whatever it was learned from.
     pub bias: f64,
 }
 

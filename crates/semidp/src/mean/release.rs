@@ -34,7 +34,7 @@ impl Plan {
         shape("the public mean", "columns", public_mean.len(), dimension)?;
         shape("the centre", "columns", centre.len(), dimension)?;
         let Some(noise) = self.noise() else {
-            return Ok(Release { value: public_mean.to_vec(), certificate: self.untouched()? });
+            return Ok(Release { value: self.base(public_mean, centre), certificate: self.untouched()? });
         };
         let Some(units) = session.units() else {
             return Err(Error::invalid(
@@ -71,15 +71,21 @@ impl Plan {
         let program = Program::new(mechanism, Sampling::Everyone, Steps::ONE);
         let (run, mut tickets) = session.authorise(program, self.stated_at()?)?;
         let ticket = tickets.next().ok_or_else(|| Error::invalid("steps", 0, "one step"))?;
-        let (weight, share) = (self.private_weight(), self.public_share());
+        let weight = self.private_weight();
         let noised = run.noise(run.sum(query, ticket)?)?.map(|sum| {
-            let base = public_mean.iter().zip(centre).map(|(mean, c)| share * mean + (1.0 - share) * c);
+            let base = self.base(public_mean, centre).into_iter();
             base.zip(sum).map(|(base, sum)| base + weight * sum).collect::<Vec<f64>>()
         });
         let mut release = run.finish(tickets, noised)?;
         release.certificate.mechanism = format!("mean: {}, {}", self.name(), release.certificate.mechanism);
         release.certificate.hyperparameters = self.provenance();
         Ok(release)
+    }
+
+    /// The part of the estimate that no private row has a part in.
+    fn base(&self, public_mean: &[f64], centre: &[f64]) -> Vec<f64> {
+        let share = self.public_share();
+        public_mean.iter().zip(centre).map(|(mean, c)| share * mean + (1.0 - share) * c).collect()
     }
 
     /// Where the certificate states its ε: a pure law needs no δ.

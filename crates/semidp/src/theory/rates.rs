@@ -191,7 +191,8 @@ fn approximate(s: &Scales, epsilon: f64, delta: f64, all: &mut Vec<Rate>) {
 
 fn pure(s: &Scales, epsilon: f64, all: &mut Vec<Rate>) {
     let ne = s.n * epsilon;
-    let log = s.n.ln();
+    // A logarithm that stands for "at least a constant".
+    let log = s.n.ln().max(1.0);
     let few_public = s.public <= ne / s.d || s.d == 1.0;
     let population = |value: f64| (epsilon <= s.d / 8.0 && few_public).then_some(value);
     all.push(Rate {
@@ -223,7 +224,7 @@ fn pure(s: &Scales, epsilon: f64, all: &mut Vec<Rate>) {
         lower: Some(s.loss * empirical),
         conditions: "lower bound: any epsilon > 0; non-convex losses cost a factor ln n",
     });
-    let curved = (s.private / s.n).min(s.d * log.max(0.0).sqrt() / ne);
+    let curved = (s.private / s.n).min(s.d * log.sqrt() / ne);
     all.push(Rate {
         name: "erm_pure_sc",
         title: "strongly convex training loss, pure epsilon",

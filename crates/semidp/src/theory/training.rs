@@ -37,6 +37,8 @@ pub struct TrainingPlan {
     pub name: &'static str,
     /// In a few words.
     pub about: &'static str,
+    /// How its batches must be drawn for this noise to do: `poisson`, or `one-pass` over disjoint batches.
+    pub sampling: Option<&'static str>,
     /// The chance of a row to take part in a step.
     pub sample_rate: Option<f64>,
     /// Noise on the sum of clipped gradients over the clip norm.
@@ -79,7 +81,8 @@ impl TrainingProblem {
     }
 }
 
-/// The plans of throw-away, DP-SGD on all rows, and Algorithm 1, in that order, for Poisson batches.
+/// The plans of throw-away, DP-SGD on all rows, and Algorithm 1, in that order. Batches are Poisson samples;
+/// with a budget in ρ, which sampling does not amplify, they are disjoint if the rows suffice for one pass.
 ///
 /// The variances are those of the horizon formula: over T steps a fixed data set's sampling error stays,
 /// V²/n, and what is drawn afresh in each step averages out, (V²/K + dσ²)/T. Algorithm 1 combines the
@@ -95,6 +98,7 @@ pub fn plan_training(problem: &TrainingProblem, budget: PrivacyBudget) -> Result
         plans.push(TrainingPlan {
             name: "throw-away",
             about: "public rows only",
+            sampling: None,
             sample_rate: None,
             noise_multiplier: None,
             step_noise_std: 0.0,
@@ -108,27 +112,34 @@ pub fn plan_training(problem: &TrainingProblem, budget: PrivacyBudget) -> Result
         return Ok(plans);
     }
     // Noise on the batch mean, for batches from this many rows.
-    let noised = |rows: u64| -> Result<(f64, f64, f64)> {
+    let noised = |rows: u64| -> Result<(&'static str, Option<f64>, f64, f64)> {
         let rate = problem.batch as f64 / rows as f64;
-        let multiplier = noise_for(problem, budget, rate)?.get();
-        Ok((rate, multiplier, multiplier * problem.clip_norm / problem.batch as f64))
+        let is_one_pass = matches!(budget, PrivacyBudget::Zcdp { .. }) && rate * steps <= 1.0;
+        let multiplier = noise_for(problem, budget, rate, is_one_pass)?.get();
+        let std = multiplier * problem.clip_norm / problem.batch as f64;
+        Ok(if is_one_pass {
+            ("one-pass", None, multiplier, std)
+        } else {
+            ("poisson", Some(rate), multiplier, std)
+        })
     };
     let total = |std: f64| problem.dimension as f64 * std * std;
     let private_variance =
         |rows: u64, std: f64| variance / rows as f64 + (variance / problem.batch as f64 + total(std)) / steps;
     let all = problem.private_rows + problem.public_rows;
-    let (rate, multiplier, std) = noised(all)?;
+    let (sampling, sample_rate, multiplier, std) = noised(all)?;
     plans.push(TrainingPlan {
         name: "dp-sgd",
         about: "all rows treated as private",
-        sample_rate: Some(rate),
+        sampling: Some(sampling),
+        sample_rate,
         noise_multiplier: Some(multiplier),
         step_noise_std: std,
         averaged_noise: (total(std) / steps).sqrt(),
         private_weight: 1.0,
         gradient_variance: private_variance(all, std),
     });
-    let (rate, multiplier, std) = noised(problem.private_rows)?;
+    let (sampling, sample_rate, multiplier, std) = noised(problem.private_rows)?;
     let private = private_variance(problem.private_rows, std);
     let weight = match problem.public_rows {
         0 => 1.0,
@@ -137,7 +148,8 @@ pub fn plan_training(problem: &TrainingProblem, budget: PrivacyBudget) -> Result
     plans.push(TrainingPlan {
         name: "semi-dp-sgd",
         about: "public and private gradients, each weighted by what it tells (Algorithm 1)",
-        sample_rate: Some(rate),
+        sampling: Some(sampling),
+        sample_rate,
         noise_multiplier: Some(multiplier),
         step_noise_std: std,
         averaged_noise: weight * (total(std) / steps).sqrt(),
@@ -150,7 +162,12 @@ pub fn plan_training(problem: &TrainingProblem, budget: PrivacyBudget) -> Result
     Ok(plans)
 }
 
-fn noise_for(problem: &TrainingProblem, budget: PrivacyBudget, rate: f64) -> Result<NoiseMultiplier> {
+fn noise_for(
+    problem: &TrainingProblem,
+    budget: PrivacyBudget,
+    rate: f64,
+    is_one_pass: bool,
+) -> Result<NoiseMultiplier> {
     let sample_rate = SampleRate::new(rate)?;
     match budget {
         PrivacyBudget::Approximate { epsilon, delta } => {
@@ -163,7 +180,7 @@ fn noise_for(problem: &TrainingProblem, budget: PrivacyBudget, rate: f64) -> Res
             Ok(found.value)
         }
         // One pass over disjoint batches costs what one step costs.
-        PrivacyBudget::Zcdp { .. } if rate * problem.steps.get() as f64 <= 1.0 => {
+        PrivacyBudget::Zcdp { .. } if is_one_pass => {
             let blocks = problem.steps.get();
             Ok(closed_form_noise(budget, problem.adjacency, Steps::ONE, |noise_multiplier| {
                 vec![CountedEvent::new(Event::OnePassGaussian { noise_multiplier, blocks }, Steps::ONE)]

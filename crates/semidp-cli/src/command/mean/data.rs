@@ -32,6 +32,8 @@ pub struct Data {
     pub centre: Vec<f64>,
     /// Whether that is the public mean.
     pub is_centred: bool,
+    /// Whether columns are in units of their public standard deviation.
+    pub is_scaled: bool,
     /// Moves as private rows are read.
     pub bar: ProgressBar,
     /// What the user should know, once there is an answer.
@@ -56,9 +58,16 @@ impl Data {
         };
         let mut evidence = if has_public { Some(learn(&encoding)?) } else { None };
         if let (Some(found), true) = (&evidence, scales_by_public(options)) {
-            let scales = column_scales(&encoding, found);
+            let scales = column_scales(&encoding, found)?;
             encoding = Encoding::with_shift_and_scale(&schema, |column| (shifts(column), scales[column]))?;
             evidence = Some(learn(&encoding)?);
+        }
+        let is_scaled = has_public && scales_by_public(options);
+        if options.scale == Some(Scale::Public) && !has_public {
+            return Err(Failure::input(
+                "--scale must be none without public rows, got public",
+                "the scale public is the standard deviation of each column in the public rows",
+            ));
         }
         let decoder = Decoder::of(&encoding);
         let public_mean =
@@ -80,7 +89,10 @@ impl Data {
             }
             None => Private::new(Box::new(DenseTable::<f32>::new(Vec::new(), encoding.width())?)),
         };
-        Ok((Self { encoding, decoder, evidence, public_mean, centre, is_centred, bar, notes }, private))
+        Ok((
+            Self { encoding, decoder, evidence, public_mean, centre, is_centred, is_scaled, bar, notes },
+            private,
+        ))
     }
 
     /// Where radius, standard deviation, centre and scale came from. The plan holds the values.
@@ -90,14 +102,18 @@ impl Data {
             value,
             source: source.into(),
         };
-        let learned = |is_given: bool| if is_given { "user" } else { "public data" };
         let mut entries = Vec::new();
-        if let Some(radius) = plan.clip_norm() {
-            entries.push(entry(
-                "clip-norm",
-                json!(radius),
-                learned(matches!(options.radius, Radius::Given(_))),
-            ));
+        if let Some(clip_norm) = plan.clip_norm() {
+            let source = match options.radius {
+                Radius::Auto => "public data",
+                // The smallest l1 ball that holds the l2 ball of the user.
+                Radius::Given(radius) if radius != clip_norm => "theory",
+                Radius::Given(_) => "user",
+            };
+            entries.push(entry("clip-norm", json!(clip_norm), source));
+        }
+        if let Radius::Given(radius) = options.radius {
+            entries.push(entry("radius", json!(radius), "user"));
         }
         let source = match (options.std, self.evidence.as_ref().and_then(Evidence::std)) {
             (Some(_), _) => "user",
@@ -105,15 +121,18 @@ impl Data {
             (None, None) => "theory",
         };
         entries.push(entry("std", json!(plan.problem().std()), source));
-        let (centre, source) =
-            if self.is_centred { ("public mean", "public data") } else { ("origin", "user") };
-        entries.push(entry("centre", json!(centre), source));
-        let is_scaled = self.evidence.is_some() && scales_by_public(options);
-        entries.push(entry(
-            "scale",
-            json!(if is_scaled { "public std" } else { "none" }),
-            learned(!is_scaled),
-        ));
+        let centre = match (self.is_centred, options.centre) {
+            (true, _) => ("public mean", "public data"),
+            (false, Some(_)) => ("origin", "user"),
+            (false, None) => ("origin", "default"),
+        };
+        entries.push(entry("centre", json!(centre.0), centre.1));
+        let scale = match (self.is_scaled, options.scale) {
+            (true, _) => ("public std", "public data"),
+            (false, Some(_)) => ("none", "user"),
+            (false, None) => ("none", "default"),
+        };
+        entries.push(entry("scale", json!(scale.0), scale.1));
         let source = if options.schema.is_some() { "user" } else { "public data" };
         entries.push(entry("schema", json!(self.encoding.names()), source));
         entries
@@ -129,9 +148,7 @@ fn schema(options: &Mean, notes: &mut Vec<String>) -> Result<(Schema, bool), Fai
                 "`semidp schema --public FILE` writes one to start from; --radius must be given too",
             ));
         };
-        let names: Option<Vec<&str>> =
-            options.columns.as_ref().map(|names| names.iter().map(String::as_str).collect());
-        let inferred = Schema::infer(public, names.as_deref())?;
+        let inferred = Schema::infer(public, options.columns().as_deref())?;
         let skipped = inferred.skipped.iter();
         notes.extend(
             skipped.map(|skipped| format!("column {} is left out: it {}", skipped.name, skipped.reason)),
@@ -159,8 +176,8 @@ fn schema(options: &Mean, notes: &mut Vec<String>) -> Result<(Schema, bool), Fai
 
 /// The columns that were asked for, or all that hold numbers.
 fn chosen(schema: Schema, options: &Mean, notes: &mut Vec<String>) -> Result<Schema, Failure> {
-    if let Some(columns) = &options.columns {
-        return Ok(schema.select(columns)?);
+    if let Some(columns) = options.columns() {
+        return Ok(schema.select(&columns)?);
     }
     let numbers = schema.numbers();
     if numbers.is_empty() {
@@ -169,8 +186,8 @@ fn chosen(schema: Schema, options: &Mean, notes: &mut Vec<String>) -> Result<Sch
             "a column of text that is named in --columns becomes the share of each of its values",
         ));
     }
-    let texts: Vec<&str> = schema.columns().iter().map(|column| column.name.as_str()).collect();
-    let texts: Vec<&str> = texts.into_iter().filter(|name| !numbers.contains(name)).collect();
+    let texts = schema.columns().iter().filter(|column| matches!(column.kind, Kind::Category { .. }));
+    let texts: Vec<&str> = texts.map(|column| column.name.as_str()).collect();
     if !texts.is_empty() {
         notes.push(format!("columns of text are left out: {}; name them in --columns", texts.join(", ")));
     }
@@ -185,17 +202,25 @@ fn scales_by_public(options: &Mean) -> bool {
     }
 }
 
-/// The standard deviation of each column of the schema; of one that does not vary, a unit of its size.
-fn column_scales(encoding: &Encoding, evidence: &Evidence) -> Vec<f64> {
+/// The standard deviation of each column of the schema.
+fn column_scales(encoding: &Encoding, evidence: &Evidence) -> Result<Vec<f64>, Failure> {
     let columns = encoding.features().iter().map(|feature| feature.column() + 1).max().unwrap_or(0);
     let mut scales = vec![1.0; columns];
-    for (feature, variance) in encoding.features().iter().zip(evidence.variance()) {
-        if let Feature::Number { column, shift, .. } = feature {
-            let std = variance.sqrt();
-            scales[*column] = if std > 1e-12 * shift.abs() && std > 0.0 { std } else { shift.abs().max(1.0) };
+    let features = encoding.features().iter().zip(encoding.names());
+    for ((feature, name), variance) in features.zip(evidence.variance()) {
+        if let Feature::Number { column, .. } = feature {
+            if *variance <= 0.0 {
+                return Err(Failure::input(
+                    format!(
+                        "column {name} must vary in the public rows for a radius to be learned from them"
+                    ),
+                    "give --radius in the units of the columns, or leave the column out with --columns",
+                ));
+            }
+            scales[*column] = variance.sqrt();
         }
     }
-    scales
+    Ok(scales)
 }
 
 impl Decoder {

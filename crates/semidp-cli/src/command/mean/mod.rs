@@ -5,7 +5,7 @@ mod result;
 
 use crate::command::plan::refuse_other_promises;
 use crate::failure::Failure;
-use crate::file::Reserved;
+use crate::file::{self, Reserved};
 use crate::number;
 use crate::options::{BudgetOptions, PromiseOptions, TargetName};
 use crate::output::Output;
@@ -41,11 +41,11 @@ pub struct Mean {
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
 
-    /// Rows further than this from the centre are clipped; `auto` learns it from the public rows
+    /// Rows further than this from the centre are clipped, in the units of --scale; `auto` learns it from the public rows
     #[arg(long, value_name = "B|auto", value_parser = parse_radius, allow_hyphen_values = true, default_value = "auto")]
     radius: Radius,
 
-    /// Root of a row's total variance [default: learned from the public rows]
+    /// Root of a row's total variance, in the units of --scale [default: learned from the public rows]
     #[arg(long, value_name = "V", value_parser = number::positive("std"), allow_hyphen_values = true)]
     std: Option<f64>,
 
@@ -136,6 +136,12 @@ enum Scale {
 }
 
 impl Mean {
+    /// The columns that were asked for.
+    fn columns(&self) -> Option<Vec<&str>> {
+        let names = self.columns.as_ref()?.iter().map(|name| name.trim());
+        Some(names.filter(|name| !name.is_empty()).collect())
+    }
+
     /// Answers.
     pub fn run(self, output: &Output) -> Result<(), Failure> {
         refuse_other_promises(self.promise)?;
@@ -146,6 +152,13 @@ impl Mean {
                 "give the private rows with --private, the public rows with --public",
             ));
         }
+        file::refuse_same(&[
+            ("--private", self.private.as_ref()),
+            ("--public", self.public.as_ref()),
+            ("--schema", self.schema.as_ref()),
+            ("--out", self.out.as_ref()),
+            ("--certificate", self.certificate.as_ref()),
+        ])?;
         // What cannot be written should be known before anything is spent.
         let reserve = |option: &str, path: &Option<PathBuf>| {
             path.as_ref().map(|path| Reserved::new(option, path)).transpose()
@@ -198,6 +211,7 @@ impl Mean {
         let estimate = Estimate {
             columns: data.encoding.names().to_vec(),
             decoder: data.decoder,
+            is_scaled: data.is_scaled,
             plan,
             errors,
             confidence: self.confidence,

@@ -7,8 +7,8 @@ use crate::number::{count, exact, nearest};
 use crate::output::Output;
 use crate::report::bound;
 use crate::table;
-use semidp::mean::{Errors, Evidence, Plan};
-use semidp_accounting::Arithmetic;
+use semidp::mean::{Errors, Evidence, Law, Plan};
+use semidp_accounting::{Arithmetic, RandomSource};
 use semidp_core::Release;
 use serde_json::{Value, json};
 
@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 pub struct Estimate {
     pub columns: Vec<String>,
     pub decoder: Decoder,
+    /// Whether clip norm and standard deviation are in public standard deviations.
+    pub is_scaled: bool,
     pub plan: Plan,
     pub errors: Result<Errors, &'static str>,
     pub confidence: f64,
@@ -32,10 +34,22 @@ impl Estimate {
         values.iter().zip(&self.decoder.scale).map(|(x, scale)| x * scale).collect()
     }
 
-    fn intervals(&self) -> Option<Vec<[f64; 2]>> {
+    /// An interval a column, where its law is known.
+    fn intervals(&self) -> Option<Vec<Option<[f64; 2]>>> {
         let errors = self.errors.as_ref().ok()?;
-        let widths = self.in_units(&errors.half_widths);
-        Some(self.mean().iter().zip(widths).map(|(x, half)| [x - half, x + half]).collect())
+        let units = errors.half_widths.iter().zip(&self.decoder.scale);
+        let widths = units.map(|(half, scale)| half.map(|half| half * scale));
+        Some(self.mean().iter().zip(widths).map(|(x, half)| half.map(|half| [x - half, x + half])).collect())
+    }
+
+    /// In words: the unit of lengths, and the norm they are measured in.
+    fn unit(&self) -> &'static str {
+        match (self.is_scaled, self.plan.law()) {
+            (true, Some(Law::Laplace)) => "public standard deviations (l1 norm)",
+            (true, _) => "public standard deviations",
+            (false, Some(Law::Laplace)) => "units of the columns (l1 norm)",
+            (false, _) => "units of the columns",
+        }
     }
 
     /// The predicted squared error in the units of the columns. Where they were scaled, the bias of clipping
@@ -85,6 +99,7 @@ impl Estimate {
             "private_weight": self.plan.private_weight(),
             "public_share": self.plan.public_share(),
             "clip_norm": self.plan.clip_norm(),
+            "clip_norm_unit": self.unit(),
             "clip_bias": self.plan.law().map(|law| law.clip(problem).bias),
             "clipped_share": self.clipped().map(|(share, most)| json!({ "public_rows": share, "at_most": most })),
             "scale": self.decoder.scale,
@@ -112,8 +127,10 @@ impl Estimate {
         let rows = self.columns.iter().zip(&mean).enumerate().map(|(j, (name, x))| {
             let mut row = vec![name.clone(), nearest(*x, 6)];
             if let Some(intervals) = &intervals {
-                let [low, high] = intervals[j];
-                row.push(format!("{} to {}", nearest(low, 5), nearest(high, 5)));
+                row.push(match intervals[j] {
+                    Some([low, high]) => format!("{} to {}", nearest(low, 5), nearest(high, 5)),
+                    None => "not known".into(),
+                });
             }
             row
         });
@@ -145,11 +162,18 @@ impl Estimate {
                 guarantee.adjacency
             )
         });
+        if self.release.certificate.random_source == RandomSource::Seeded {
+            points.push("NOT private: the noise came from --seed, and the certificate says so.".into());
+        }
+        for outside in &self.release.certificate.not_covered {
+            points.push(format!("Not covered by the certificate: {outside}."));
+        }
         if let (Some(radius), Some((_, most))) = (self.plan.clip_norm(), self.clipped()) {
             points.push(format!(
-                "Rows were clipped to {} about the centre; judging by the public rows at most {}% of rows are longer.",
+                "Rows were clipped to {} {} about the centre; judging by the public rows at most {}% of rows are longer.",
                 nearest(radius, 4),
-                nearest(100.0 * most, 2)
+                self.unit(),
+                (100.0 * most).ceil()
             ));
         }
         let points: Vec<String> =
@@ -159,6 +183,15 @@ impl Estimate {
 
     /// What a reader of the table should know.
     pub fn notes(&self, output: &Output) {
+        if self.intervals().is_some_and(|intervals| intervals.contains(&None)) {
+            output.note("no interval is known for a column that does not vary in the public rows");
+        }
+        if self.plan.law().is_some_and(|law| law.clip(self.plan.problem()).bias > 0.0) {
+            output.note(
+                "the radius was learned from the public rows, for tails no heavier than exponential; give --radius \
+                 if rows may reach further",
+            );
+        }
         if let Err(reason) = &self.errors {
             output.note(&format!("no confidence intervals: {reason}"));
         }

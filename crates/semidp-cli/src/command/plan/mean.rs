@@ -43,11 +43,11 @@ pub struct PlanMean {
     std: Option<f64>,
 
     /// For heavy tails, instead of --radius: the order k of a bounded moment of the distance
-    #[arg(long, value_name = "K", value_parser = number::positive("moment"), requires = "moment_bound")]
+    #[arg(long, value_name = "K", value_parser = number::positive("moment"), allow_hyphen_values = true, requires = "moment_bound")]
     moment: Option<f64>,
 
     /// The k-th root of that moment is at most this
-    #[arg(long, value_name = "M", value_parser = number::positive("moment-bound"), requires = "moment")]
+    #[arg(long, value_name = "M", value_parser = number::positive("moment-bound"), allow_hyphen_values = true, requires = "moment")]
     moment_bound: Option<f64>,
 
     /// The mean of what
@@ -120,10 +120,20 @@ impl PlanMean {
         if let Some(folder) = &self.plot {
             let written = write_charts(folder, &answer.charts())?;
             json.insert("plots".into(), json!(written));
-            written.iter().for_each(|path| output.note(&format!("wrote {}", path.display())));
+            written.iter().for_each(|path| output.note(&format!("wrote {path}")));
         }
         output.answer(&json.into(), || answer.text())?;
-        output.note("errors are exact for independent rows within the radius; no private row was read");
+        output.note(match (self.moment, self.target) {
+            (Some(_), _) => {
+                "errors are bounds for independent rows with such a moment; no private row was read"
+            }
+            (None, TargetName::Population) => {
+                "errors are exact for independent rows within the radius; no private row was read"
+            }
+            (None, TargetName::Empirical) => {
+                "errors are those of the worst rows within the radius; no private row was read"
+            }
+        });
         Ok(())
     }
 

@@ -14,7 +14,7 @@ use semidp::theory::Rate;
 use semidp_accounting::PrivacyBudget;
 use semidp_plot::Chart;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// See how good a result will be, from counts and a budget alone.
 #[derive(Subcommand)]
@@ -74,13 +74,13 @@ pub fn budget_words(budget: PrivacyBudget) -> String {
 }
 
 /// Writes charts into a folder, which is made if need be; the names of the files.
-fn write_charts(folder: &Path, charts: &[(&str, Chart)]) -> Result<Vec<PathBuf>, Failure> {
+fn write_charts(folder: &Path, charts: &[(&str, Chart)]) -> Result<Vec<String>, Failure> {
     file::make_folder("--plot", folder)?;
     let mut written = Vec::new();
     for (name, chart) in charts {
         let path = folder.join(name);
         file::write("--plot", &path, chart.svg()?.trim_end())?;
-        written.push(path);
+        written.push(path.to_string_lossy().into_owned());
     }
     Ok(written)
 }

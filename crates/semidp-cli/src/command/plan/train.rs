@@ -123,7 +123,7 @@ impl PlanTrain {
             }
             let written = write_charts(folder, &[("variance-by-public-share.svg", self.chart(budget)?)])?;
             json["plots"] = json!(written);
-            written.iter().for_each(|path| output.note(&format!("wrote {}", path.display())));
+            written.iter().for_each(|path| output.note(&format!("wrote {path}")));
         }
         output.answer(&json, || self.text(&plans, best, &rates, budget))?;
         if let Some(note) = note {
@@ -182,7 +182,7 @@ impl PlanTrain {
         if let Some(best) = best {
             let headings = [
                 "algorithm",
-                "sample\nrate",
+                "sampling",
                 "noise\nmultiplier",
                 "noise std\n(a step)",
                 "noise after\naveraging",
@@ -194,7 +194,10 @@ impl PlanTrain {
                 let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".into());
                 vec![
                     format!("{}{star}", plan.name),
-                    or_dash(plan.sample_rate.map(|rate| nearest(rate, 4))),
+                    or_dash(plan.sampling.map(|sampling| match plan.sample_rate {
+                        Some(rate) => format!("{sampling} {}", nearest(rate, 4)),
+                        None => sampling.to_string(),
+                    })),
                     or_dash(plan.noise_multiplier.map(bound)),
                     nearest(plan.step_noise_std, 4),
                     nearest(plan.averaged_noise, 4),
@@ -227,10 +230,11 @@ impl PlanTrain {
             vec![rate.title.into(), shown(rate.upper), shown(rate.lower)]
         });
         parts.push(table::columns(
-            &["best possible excess loss (constants left out)", "attained", "nobody below"],
+            &["best possible excess loss (constants left out)", "attained", "lower bound"],
             bounds.collect(),
         ));
-        parts.push("A dash: not proved under these numbers. --json has the conditions.".into());
+        parts.push("A dash: not proved under these numbers. Lower bounds for (epsilon, delta) also leave out powers of \
+             logarithms, and hold for algorithms that treat all coordinates alike; --json has all conditions.".into());
         parts.join("\n\n")
     }
 
@@ -271,6 +275,7 @@ fn plan_json(plan: &TrainingPlan) -> Value {
     json!({
         "name": plan.name,
         "about": plan.about,
+        "sampling": plan.sampling,
         "sample_rate": plan.sample_rate,
         "noise_multiplier": plan.noise_multiplier,
         "step_noise_std": plan.step_noise_std,
