@@ -22,10 +22,11 @@ pub struct Evidence {
 
 /// Distances are kept of at most this many rows, evenly spaced.
 const MOST_DISTANCES: u64 = 1 << 20;
-/// A radius is learned from at least this many rows.
-pub(super) const LEAST_ROWS: u64 = 10;
 
 impl Evidence {
+    /// A radius is learned from at least this many rows.
+    pub const LEAST_ROWS: u64 = 10;
+
     /// Reads the public rows twice.
     pub fn of<S: BlockSource>(public: &Public<S>) -> Result<Self> {
         let width = public.width();
@@ -103,11 +104,11 @@ impl Evidence {
         budget: PrivacyBudget,
         target: Target,
     ) -> Result<Problem> {
-        if self.rows < LEAST_ROWS {
+        if self.rows < Self::LEAST_ROWS {
             return Err(Error::TooFewPublicRows {
                 quantity: "a radius",
                 rows: self.rows,
-                needed: LEAST_ROWS,
+                needed: Self::LEAST_ROWS,
             });
         }
         let dimension = self.mean.len();

@@ -58,6 +58,10 @@ impl Data {
         };
         let mut evidence = if has_public { Some(learn(&encoding)?) } else { None };
         if let (Some(found), true) = (&evidence, scales_by_public(options)) {
+            if found.rows() < 2 {
+                let (quantity, rows, needed) = ("a radius or a scale", found.rows(), Evidence::LEAST_ROWS);
+                return Err(semidp::Error::TooFewPublicRows { quantity, rows, needed }.into());
+            }
             let scales = column_scales(&encoding, found)?;
             encoding = Encoding::with_shift_and_scale(&schema, |column| (shifts(column), scales[column]))?;
             evidence = Some(learn(&encoding)?);
