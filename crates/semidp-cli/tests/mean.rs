@@ -209,8 +209,9 @@ fn files_that_do_not_fit_are_refused() {
     let schema = write(&folder, "schema.json", "");
     let made = json(&format!("schema --public {public} --out {schema}"));
     assert_eq!(made["schema"]["columns"].as_array().unwrap().len(), 3);
+    let other = write(&folder, "other_header.csv", "x,y\n");
     refused(
-        &format!("mean --private {header} --public {header} --schema {schema} --radius 9 --rho 0.1"),
+        &format!("mean --private {header} --public {other} --schema {schema} --radius 9 --rho 0.1"),
         &["row"],
     );
 }
