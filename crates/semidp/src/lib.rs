@@ -1,12 +1,15 @@
 //! The algorithms of semidp: compositions of kernel calls and post-processing.
 //!
 //! * [`mean`]: estimators of a mean from private and public rows, each with its exact error beforehand.
+//! * [`loss`] and [`domain`]: what is minimised in training, and over which models.
 //! * [`theory`]: minimax rates with their conditions, and plans for training.
 //!
 //! Everything here is outside the trusted kernel: it sees public rows, counts, budgets and noised
 //! sums, never a private row.
 
+pub mod domain;
 mod error;
+pub mod loss;
 pub mod mean;
 pub mod theory;
 
