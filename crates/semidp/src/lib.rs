@@ -2,6 +2,7 @@
 //!
 //! * [`mean`]: estimators of a mean from private and public rows, each with its exact error beforehand.
 //! * [`loss`] and [`domain`]: what is minimised in training, and over which models.
+//! * [`train`]: linear models on private and public rows.
 //! * [`theory`]: minimax rates with their conditions, and plans for training.
 //!
 //! Everything here is outside the trusted kernel: it sees public rows, counts, budgets and noised
@@ -12,5 +13,6 @@ mod error;
 pub mod loss;
 pub mod mean;
 pub mod theory;
+pub mod train;
 
 pub use error::{Error, Result};

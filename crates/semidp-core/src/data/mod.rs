@@ -9,4 +9,4 @@ pub use private::Private;
 pub use public::Public;
 pub use sampling::Sampling;
 pub(crate) use sampling::{Assignment, Draw, Selection};
-pub use source::{Block, BlockSource, CsrBlock, CsrTable, DenseBlock, DenseTable, Number};
+pub use source::{Block, BlockSource, CsrBlock, CsrTable, DenseBlock, DenseTable, Joined, Number};

@@ -1,6 +1,7 @@
 //! Private data: closed outside this crate.
 
-use super::BlockSource;
+use super::{BlockSource, Joined};
+use crate::Result;
 use std::fmt;
 
 /// Data that only the kernel opens.
@@ -57,6 +58,11 @@ impl<T> Private<T> {
 }
 
 impl<S: BlockSource + 'static> Private<S> {
+    /// Treats public rows as private too, for algorithms that make no difference between them.
+    pub fn joined<P: BlockSource>(self, public: P) -> Result<Private<Joined<S, P>>> {
+        Ok(Private(Joined::new(self.0, public)?))
+    }
+
     /// Forgets what kind of source it is, so that files and memory have one type. It stays closed.
     pub fn boxed(self) -> Private<Box<dyn BlockSource>> {
         Private(Box::new(self.0))

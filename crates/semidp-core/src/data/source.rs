@@ -202,6 +202,54 @@ impl<P: Deref<Target: BlockSource> + Send + Sync> BlockSource for P {
     }
 }
 
+/// The units of two sources, one after the other.
+pub struct Joined<S, P> {
+    first: S,
+    second: P,
+}
+
+impl<S: BlockSource, P: BlockSource> Joined<S, P> {
+    /// Both must have the same columns.
+    pub(crate) fn new(first: S, second: P) -> Result<Self> {
+        let (found, expected) = (second.width(), first.width());
+        if found != expected {
+            return Err(Error::Shape { what: "the second table", of: "columns", found, expected });
+        }
+        Ok(Self { first, second })
+    }
+}
+
+impl<S: BlockSource, P: BlockSource> BlockSource for Joined<S, P> {
+    fn width(&self) -> usize {
+        self.first.width()
+    }
+
+    fn units(&self) -> usize {
+        self.first.units() + self.second.units()
+    }
+
+    fn blocks(&self) -> usize {
+        self.first.blocks() + self.second.blocks()
+    }
+
+    fn units_of(&self, block: usize) -> Range<usize> {
+        match block.checked_sub(self.first.blocks()) {
+            None => self.first.units_of(block),
+            Some(block) => {
+                let (units, before) = (self.second.units_of(block), self.first.units());
+                before + units.start..before + units.end
+            }
+        }
+    }
+
+    fn visit(&self, block: usize, visit: &mut dyn FnMut(Block<'_>)) -> Result<()> {
+        match block.checked_sub(self.first.blocks()) {
+            None => self.first.visit(block, visit),
+            Some(block) => self.second.visit(block, visit),
+        }
+    }
+}
+
 /// Numbers in a row of blocks of this many, about: small enough for the second-level cache.
 const BLOCK_NUMBERS: usize = 1 << 16;
 

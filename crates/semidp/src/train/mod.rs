@@ -1,0 +1,22 @@
+//! Training linear models on private and public rows.
+//!
+//! * [`rows`](PublicRows): public rows in memory, with their labels.
+//! * [`Model`]: weights, and what they mean.
+//! * [`minimise`]: throw-away, the best model for public rows alone.
+//! * [`Sgd`]: Algorithm 1 (Semi-DP-SGD), and DP-SGD as its special case without public gradients.
+//!
+//! Everything but the sums of private gradients happens outside the kernel, on public rows and released iterates.
+
+mod alpha;
+mod conjugate;
+mod lbfgs;
+mod minimise;
+mod model;
+mod rows;
+mod sgd;
+
+pub use alpha::{Alpha, Variances};
+pub use minimise::minimise;
+pub use model::Model;
+pub use rows::PublicRows;
+pub use sgd::{Average, PublicGradient, Sgd, StepSize, Trained};

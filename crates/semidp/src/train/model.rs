@@ -1,0 +1,90 @@
+//! Linear models.
+
+use super::PublicRows;
+use crate::loss::Loss;
+
+/// One score an output: ⟨w_c, x⟩, plus an intercept if there is one. Weights of an output follow each other, its
+/// intercept last.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    /// Columns.
+    pub features: usize,
+    /// Scores of a row.
+    pub outputs: usize,
+    /// Whether each output has an intercept.
+    pub has_intercept: bool,
+    /// All weights.
+    pub weights: Vec<f64>,
+}
+
+impl Model {
+    /// All weights zero.
+    pub fn zero(features: usize, outputs: usize, has_intercept: bool) -> Self {
+        let weights = vec![0.0; outputs * (features + usize::from(has_intercept))];
+        Self { features, outputs, has_intercept, weights }
+    }
+
+    /// The same with other weights.
+    pub fn with_weights(&self, weights: Vec<f64>) -> Self {
+        Self { weights, ..self.clone() }
+    }
+
+    /// Weights of one output.
+    pub fn stride(&self) -> usize {
+        self.features + usize::from(self.has_intercept)
+    }
+
+    /// The scores of a public row.
+    pub fn scores_into(&self, rows: &PublicRows, row: usize, scores: &mut [f64]) {
+        for (score, weights) in scores.iter_mut().zip(self.weights.chunks_exact(self.stride())) {
+            *score = rows.dot(row, weights) + if self.has_intercept { weights[self.features] } else { 0.0 };
+        }
+    }
+
+    /// Adds residual_c·(x, 1)·factor to the gradient of each output.
+    pub(super) fn add_gradient(
+        &self,
+        rows: &PublicRows,
+        row: usize,
+        residuals: &[f64],
+        factor: f64,
+        gradient: &mut [f64],
+    ) {
+        for (residual, part) in residuals.iter().zip(gradient.chunks_exact_mut(self.stride())) {
+            rows.add_scaled(row, residual * factor, &mut part[..self.features]);
+            if self.has_intercept {
+                part[self.features] += residual * factor;
+            }
+        }
+    }
+
+    /// The length of a row's gradient, given its residuals.
+    pub(super) fn gradient_norm(&self, rows: &PublicRows, row: usize, residuals: &[f64]) -> f64 {
+        let own = if self.has_intercept { 1.0 } else { 0.0 };
+        (residuals.iter().map(|r| r * r).sum::<f64>() * (rows.squared_norm(row) + own)).sqrt()
+    }
+
+    /// The mean loss on public rows.
+    pub fn mean_loss(&self, loss: &dyn Loss, rows: &PublicRows) -> f64 {
+        let mut scores = vec![0.0; self.outputs];
+        let total: f64 = (0..rows.len())
+            .map(|row| {
+                self.scores_into(rows, row, &mut scores);
+                loss.value(&scores, rows.label(row))
+            })
+            .sum();
+        total / rows.len().max(1) as f64
+    }
+
+    /// The gradient of the mean loss on public rows.
+    pub fn mean_gradient(&self, loss: &dyn Loss, rows: &PublicRows) -> Vec<f64> {
+        let (mut scores, mut residuals) = (vec![0.0; self.outputs], vec![0.0; self.outputs]);
+        let mut gradient = vec![0.0; self.weights.len()];
+        for row in 0..rows.len() {
+            self.scores_into(rows, row, &mut scores);
+            loss.residuals(&scores, rows.label(row), &mut residuals);
+            self.add_gradient(rows, row, &residuals, 1.0 / rows.len() as f64, &mut gradient);
+        }
+        gradient
+    }
+}
