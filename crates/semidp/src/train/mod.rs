@@ -9,6 +9,7 @@
 
 mod alpha;
 mod conjugate;
+mod curvature;
 mod lbfgs;
 mod minimise;
 mod model;
@@ -16,6 +17,7 @@ mod rows;
 mod sgd;
 
 pub use alpha::{Alpha, Variances};
+pub use curvature::curvature;
 pub use minimise::minimise;
 pub use model::Model;
 pub use rows::PublicRows;
