@@ -212,6 +212,13 @@ impl Mask {
 }
 
 impl Selection {
+    /// These units of so many; numbers beyond are left out.
+    pub(crate) fn of(chosen: &[usize], units: usize) -> Self {
+        let mut mask = Mask::new(units);
+        chosen.iter().filter(|unit| **unit < units).for_each(|unit| mask.set(*unit));
+        Self::Some(mask.bits)
+    }
+
     /// The chosen units of a range, counted from the range's start, in order.
     pub(crate) fn within(&self, range: Range<usize>) -> Vec<usize> {
         let Self::Some(bits) = self else { return (0..range.len()).collect() };

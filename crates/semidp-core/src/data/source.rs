@@ -250,8 +250,9 @@ impl<S: BlockSource, P: BlockSource> BlockSource for Joined<S, P> {
     }
 }
 
-/// Numbers in a row of blocks of this many, about: small enough for the second-level cache.
-const BLOCK_NUMBERS: usize = 1 << 16;
+/// Numbers in a block, about: enough that a sparse sample still has some rows of each block, few enough that
+/// threads share the work evenly.
+const BLOCK_NUMBERS: usize = 1 << 21;
 
 /// A dense table in memory.
 pub struct DenseTable<T> {

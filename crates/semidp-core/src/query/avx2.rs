@@ -109,6 +109,26 @@ pub(super) fn dot(row: &[f32], weights: &[f32]) -> f32 {
     across(low, high)
 }
 
+/// [`dot`] of whole lanes with themselves, while the numbers of another row are fetched: rows of a sample lie
+/// apart in memory, and nothing else would fetch the next one in time.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn sum_of_squares_ahead(row: &[f32], next: &[f32]) -> f32 {
+    let (rows, _) = row.as_chunks::<LANES>();
+    let mut low = _mm256_setzero_ps();
+    let mut high = _mm256_setzero_ps();
+    let mut ahead = next.as_chunks::<LANES>().0.iter();
+    for x in rows {
+        if let Some(line) = ahead.next() {
+            _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast());
+        }
+        let [x0, x1] = halves(x).map(|half| load(half));
+        low = _mm256_add_ps(low, _mm256_mul_ps(x0, x0));
+        high = _mm256_add_ps(high, _mm256_mul_ps(x1, x1));
+    }
+    across(low, high)
+}
+
 fn halves<T>(lanes: &[T; LANES]) -> [&[T; HALF]; 2] {
     let (halves, _) = lanes.as_chunks();
     [&halves[0], &halves[1]]
@@ -146,12 +166,13 @@ pub(super) fn add_pair(
     let (centres, _) = centre.as_chunks::<HALF>();
     let (sums, _) = sums.as_chunks_mut::<HALF>();
     let mut totals = [0u64; 2];
-    let mut terms = [_mm256_setzero_si256(); 2];
+    // Two names instead of an array, which would not stay in registers.
+    let (mut terms_a, mut terms_b) = (_mm256_setzero_si256(), _mm256_setzero_si256());
     if !rest_a.is_empty() {
         let c = load(&centres[rows_a.len()]);
         let (a, b) = (steps(load_some(rest_a), c, factor_a), steps(load_some(rest_b), c, factor_b));
         add(&mut sums[rows_a.len()], a, b);
-        terms = [squares(a), squares(b)];
+        (terms_a, terms_b) = (squares(a), squares(b));
     }
     let mut start = 0;
     loop {
@@ -162,14 +183,15 @@ pub(super) fn add_pair(
             let c = load(c);
             let (a, b) = (steps(load(x), c, factor_a), steps(load(y), c, factor_b));
             add(s, a, b);
-            terms[0] = _mm256_add_epi64(terms[0], squares(a));
-            terms[1] = _mm256_add_epi64(terms[1], squares(b));
+            terms_a = _mm256_add_epi64(terms_a, squares(a));
+            terms_b = _mm256_add_epi64(terms_b, squares(b));
         }
-        totals = [0, 1].map(|i| totals[i].saturating_add(sum_of_lanes(terms[i])));
+        totals[0] = totals[0].saturating_add(sum_of_lanes(terms_a));
+        totals[1] = totals[1].saturating_add(sum_of_lanes(terms_b));
         if start == rows_a.len() {
             break;
         }
-        terms = [_mm256_setzero_si256(); 2];
+        (terms_a, terms_b) = (_mm256_setzero_si256(), _mm256_setzero_si256());
     }
     totals
 }

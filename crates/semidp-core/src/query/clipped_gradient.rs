@@ -9,7 +9,7 @@ use super::clip::{AT_ONCE, Accumulator, Ball, LANES, SHIER, SHY, dot};
 use super::clipped_sum::fits;
 use super::sealed::{Question, Work};
 use super::{Grid, L2};
-use crate::data::{Block, CsrBlock, Number, Public, Selection};
+use crate::data::{Block, BlockSource, CsrBlock, Number, Public, Selection};
 use crate::{Error, Result};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -70,6 +70,26 @@ impl<'l> ClippedGradient<'l> {
         self.grid
     }
 
+    /// The same sum over some public rows, by number: clipped and truncated as private ones are, so that both
+    /// estimate the same thing. No noise, because nothing is protected.
+    pub fn sum_public<S: BlockSource>(&self, rows: &Public<S>, chosen: &[usize]) -> Result<Vec<f64>> {
+        if rows.width() != self.width() {
+            let (found, expected) = (rows.width(), self.width());
+            return Err(Error::Shape { what: "the public table", of: "columns", found, expected });
+        }
+        let selection = Selection::of(chosen, rows.units());
+        let mut worker = self.worker();
+        for block in 0..rows.blocks() {
+            let mut left = rows.units_of(block);
+            rows.visit(block, &mut |piece| {
+                let units = left.start..(left.start + piece.units()).min(left.end);
+                left.start = units.end;
+                worker.add(piece, &selection, units);
+            })?;
+        }
+        Ok(worker.into_sums().into_iter().map(|k| k as f64 * self.grid.step()).collect())
+    }
+
     /// Weights of one output.
     fn stride(&self) -> usize {
         self.features + usize::from(self.has_intercept)
@@ -112,6 +132,7 @@ impl Question for ClippedGradient<'_> {
             single: single.collect(),
             double: double.collect(),
             sums: (0..self.outputs).map(|_| Accumulator::new::<L2>(self.stride(), self.grid)).collect(),
+            zeros: (vec![0.0; padded], vec![0.0; padded]),
             scores: vec![0.0; self.outputs],
             residuals: vec![0.0; AT_ONCE * self.outputs],
         }
@@ -127,6 +148,8 @@ pub struct Gradients<'q> {
     double: Vec<f64>,
     /// One for each output.
     sums: Vec<Accumulator>,
+    /// A centre at the origin, in either precision.
+    zeros: (Vec<f32>, Vec<f64>),
     scores: Vec<f64>,
     /// Of a few rows; then the factors that turn features into grid steps.
     residuals: Vec<f64>,
@@ -139,11 +162,14 @@ impl Work for Gradients<'_> {
         match block {
             Block::DenseF32(block) if fits(&block, rows, width) => self.add_single(block.values, &chosen),
             Block::DenseF64(block) if fits(&block, rows, width) => {
-                let weights = std::mem::take(&mut self.double);
-                self.add_dense::<f64>(block.values, &chosen, &weights, dot, |sums, rows, zeros, factors| {
-                    [0, 1].map(|i| sums.add_scaled::<f64, L2>(rows[i], zeros, factors[i]))
-                });
-                self.double = weights;
+                let (weights, zeros) = (std::mem::take(&mut self.double), std::mem::take(&mut self.zeros.1));
+                let add_pair =
+                    |sums: &mut Accumulator, rows: [&[f64]; 2], zeros: &[f64], factors: [f64; 2]| {
+                        [0, 1].map(|i| sums.add_scaled::<f64, L2>(rows[i], zeros, factors[i]))
+                    };
+                let square = |row: &[f64], _: &[f64]| dot(row, row);
+                self.add_dense::<f64>(block.values, &chosen, (&weights, &zeros), dot, square, add_pair);
+                (self.double, self.zeros.1) = (weights, zeros);
             }
             Block::CsrF32(block) if block.offsets.len() == rows + 1 => self.add_sparse(&block, &chosen),
             Block::CsrF64(block) if block.offsets.len() == rows + 1 => self.add_sparse(&block, &chosen),
@@ -159,7 +185,7 @@ impl Work for Gradients<'_> {
 impl Gradients<'_> {
     /// Single precision, with vector instructions where the processor has them.
     fn add_single(&mut self, values: &[f32], chosen: &[usize]) {
-        let weights = std::mem::take(&mut self.single);
+        let (weights, zeros) = (std::mem::take(&mut self.single), std::mem::take(&mut self.zeros.0));
         #[cfg(target_arch = "x86_64")]
         let has_vectors = std::arch::is_x86_feature_detected!("avx2");
         #[cfg(not(target_arch = "x86_64"))]
@@ -169,29 +195,31 @@ impl Gradients<'_> {
             #[cfg(target_arch = "x86_64")]
             #[expect(unsafe_code, reason = "calling code compiled for a processor feature")]
             unsafe {
-                self.add_dense_avx2(values, chosen, &weights);
+                self.add_dense_avx2(values, chosen, (&weights, &zeros));
             }
         } else {
-            self.add_dense_plainly(values, chosen, &weights);
+            self.add_dense_plainly(values, chosen, (&weights, &zeros));
         }
-        self.single = weights;
+        (self.single, self.zeros.0) = (weights, zeros);
     }
 
-    fn add_dense_plainly(&mut self, values: &[f32], chosen: &[usize], weights: &[f32]) {
-        self.add_dense::<f32>(values, chosen, weights, dot, |sums, rows, zeros, factors| {
+    fn add_dense_plainly(&mut self, values: &[f32], chosen: &[usize], weights: (&[f32], &[f32])) {
+        let square = |row: &[f32], _: &[f32]| dot(row, row);
+        self.add_dense::<f32>(values, chosen, weights, dot, square, |sums, rows, zeros, factors| {
             [0, 1].map(|i| sums.add_scaled::<f32, L2>(rows[i], zeros, factors[i]))
         });
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn add_dense_avx2(&mut self, values: &[f32], chosen: &[usize], weights: &[f32]) {
+    fn add_dense_avx2(&mut self, values: &[f32], chosen: &[usize], weights: (&[f32], &[f32])) {
         use super::avx2;
         self.add_dense::<f32>(
             values,
             chosen,
             weights,
             |row, weights| avx2::dot(row, weights),
+            |row, next| avx2::sum_of_squares_ahead(row, next),
             |sums, rows, zeros, factors| {
                 let (most, segment) = (sums.most as f32, sums.segment);
                 avx2::add_pair(rows, zeros, &mut sums.narrow, factors, most, segment)
@@ -206,18 +234,20 @@ impl Gradients<'_> {
         &mut self,
         values: &[T],
         chosen: &[usize],
-        weights: &[T],
+        (weights, zeros): (&[T], &[T]),
         dot: impl Fn(&[T], &[T]) -> T,
+        square_of_lanes: impl Fn(&[T], &[T]) -> T,
         add_pair: impl Fn(&mut Accumulator, [&[T]; 2], &[T], [T; 2]) -> [u64; 2],
     ) {
         let (features, outputs) = (self.query.features, self.query.outputs);
         let row = |unit: usize| &values[unit * (features + 1)..unit * (features + 1) + features];
-        let zeros = vec![T::default(); self.padded];
-        for batch in chosen.chunks(AT_ONCE) {
+        let whole = features / LANES * LANES;
+        for (number, batch) in chosen.chunks(AT_ONCE).enumerate() {
             for (place, &unit) in batch.iter().enumerate() {
                 let (x, label) = (row(unit), values[unit * (features + 1) + features].to_f64());
-                // The row against itself, padded: its squared norm.
-                let square = sum_of_squares(x, &dot);
+                let next = chosen.get(number * AT_ONCE + place + 1).map_or(&[][..], |&unit| row(unit));
+                let rest = x[whole..].iter().map(|x| x.to_f64() * x.to_f64()).sum::<f64>();
+                let square = square_of_lanes(&x[..whole], next).to_f64() + rest;
                 for output in 0..outputs {
                     let of_output = &weights[output * self.padded..(output + 1) * self.padded];
                     self.scores[output] = dot(x, of_output).to_f64() + self.intercept(output);
@@ -236,7 +266,7 @@ impl Gradients<'_> {
                 let mut found = [0u64; 2];
                 for (sums, factors) in self.sums.iter_mut().zip(&factors) {
                     sums.make_room(2);
-                    let terms = add_pair(sums, rows, &zeros, factors.map(T::of));
+                    let terms = add_pair(sums, rows, zeros, factors.map(T::of));
                     for i in 0..2 {
                         found[i] = found[i].saturating_add(terms[i]);
                         if self.query.has_intercept {
@@ -248,7 +278,7 @@ impl Gradients<'_> {
                 for i in 0..units.len() {
                     if found[i] > self.sums[0].limit {
                         let factors: Vec<f64> = factors.iter().map(|pair| pair[i]).collect();
-                        self.add_again(rows[i], &zeros, &factors, found[i]);
+                        self.add_again(rows[i], zeros, &factors, found[i]);
                     }
                 }
             }
@@ -373,15 +403,6 @@ impl Gradients<'_> {
             }
         }
     }
-}
-
-/// Σ x_j², by the same routine as scores.
-#[inline(always)]
-fn sum_of_squares<T: Number>(row: &[T], dot: &impl Fn(&[T], &[T]) -> T) -> f64 {
-    let whole = row.len() / LANES * LANES;
-    let (lanes, rest) = row.split_at(whole);
-    let rest: f64 = rest.iter().map(|x| x.to_f64() * x.to_f64()).sum();
-    dot(lanes, lanes).to_f64() + rest
 }
 
 /// A row as a [`RowGradient`] sees it.
@@ -522,15 +543,15 @@ pub(super) mod tests_only {
         let all: Vec<usize> = (0..rows).collect();
         let run = |vector: bool| {
             let mut worker = query.worker();
-            let weights = std::mem::take(&mut worker.single);
+            let (weights, zeros) = (std::mem::take(&mut worker.single), std::mem::take(&mut worker.zeros.0));
             if vector {
                 // SAFETY: the caller checks the processor.
                 #[expect(unsafe_code, reason = "calling code compiled for a processor feature")]
                 unsafe {
-                    worker.add_dense_avx2(values, &all, &weights);
+                    worker.add_dense_avx2(values, &all, (&weights, &zeros));
                 }
             } else {
-                worker.add_dense_plainly(values, &all, &weights);
+                worker.add_dense_plainly(values, &all, (&weights, &zeros));
             }
             worker.into_sums()
         };

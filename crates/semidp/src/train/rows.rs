@@ -1,7 +1,8 @@
 //! Public rows in memory, with their labels.
 
 use crate::Result;
-use semidp_core::{Block, BlockSource, Public};
+use semidp_core::{Block, BlockSource, CsrBlock, DenseBlock, Public};
+use std::ops::Range;
 
 /// Rows of features and a label, dense or sparse as their source showed them.
 #[derive(Debug, Clone, PartialEq)]
@@ -9,13 +10,14 @@ pub struct PublicRows {
     features: usize,
     storage: Storage,
     labels: Vec<f64>,
+    squared_norms: Vec<f64>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 enum Storage {
-    /// `features` numbers a row.
+    /// `features` numbers a row, and the label.
     Dense(Vec<f32>),
-    /// Row i has the entries `offsets[i] .. offsets[i + 1]`.
+    /// Row i has the entries `offsets[i] .. offsets[i + 1]`, the label among them.
     Sparse { offsets: Vec<usize>, columns: Vec<u32>, values: Vec<f32> },
 }
 
@@ -37,10 +39,9 @@ impl PublicRows {
                             let (column, value) = entry(at);
                             if column as usize == features {
                                 label = f64::from(value);
-                            } else {
-                                columns.push(column);
-                                values.push(value);
                             }
+                            columns.push(column);
+                            values.push(value);
                         }
                         offsets.push(columns.len());
                         labels.push(label);
@@ -49,13 +50,13 @@ impl PublicRows {
                 match piece {
                     Block::DenseF32(b) => {
                         for row in b.values.chunks_exact(features + 1) {
-                            dense.extend_from_slice(&row[..features]);
+                            dense.extend_from_slice(row);
                             labels.push(f64::from(row[features]));
                         }
                     }
                     Block::DenseF64(b) => {
                         for row in b.values.chunks_exact(features + 1) {
-                            dense.extend(row[..features].iter().map(|x| *x as f32));
+                            dense.extend(row.iter().map(|x| *x as f32));
                             labels.push(row[features]);
                         }
                     }
@@ -66,7 +67,32 @@ impl PublicRows {
         }
         let storage =
             if is_sparse { Storage::Sparse { offsets, columns, values } } else { Storage::Dense(dense) };
-        Ok(Self { features, storage, labels })
+        let mut rows = Self { features, storage, labels, squared_norms: Vec::new() };
+        rows.squared_norms = (0..rows.len()).map(|row| rows.entries(row).map(|(_, x)| x * x).sum()).collect();
+        Ok(rows)
+    }
+
+    /// The features of a row that are stored, by column.
+    fn entries(&self, row: usize) -> Box<dyn Iterator<Item = (usize, f64)> + '_> {
+        match &self.storage {
+            Storage::Dense(_) => {
+                Box::new(self.dense(row).iter().enumerate().map(|(j, x)| (j, f64::from(*x))))
+            }
+            Storage::Sparse { offsets, columns, values } => {
+                let entries = offsets[row]..offsets[row + 1];
+                let columns = columns[entries.clone()].iter().map(|j| *j as usize);
+                let all = columns.zip(values[entries].iter().map(|x| f64::from(*x)));
+                Box::new(all.filter(|(j, _)| *j < self.features))
+            }
+        }
+    }
+
+    /// The features of a dense row.
+    fn dense(&self, row: usize) -> &[f32] {
+        match &self.storage {
+            Storage::Dense(values) => &values[row * (self.features + 1)..][..self.features],
+            Storage::Sparse { .. } => &[],
+        }
     }
 
     /// Rows.
@@ -92,11 +118,10 @@ impl PublicRows {
     /// Σ_j weights_j·x_j.
     pub fn dot(&self, row: usize, weights: &[f64]) -> f64 {
         match &self.storage {
-            Storage::Dense(values) => {
-                let x = &values[row * self.features..(row + 1) * self.features];
+            Storage::Dense(_) => {
                 // Four sums, so that additions need not wait for each other.
                 let mut sums = [0.0; 4];
-                let (xs, rest) = x.as_chunks::<4>();
+                let (xs, rest) = self.dense(row).as_chunks::<4>();
                 let (ws, others) = weights[..self.features].as_chunks::<4>();
                 for (x, w) in xs.iter().zip(ws) {
                     (0..4).for_each(|i| sums[i] += f64::from(x[i]) * w[i]);
@@ -104,35 +129,53 @@ impl PublicRows {
                 sums.iter().sum::<f64>()
                     + rest.iter().zip(others).map(|(x, w)| f64::from(*x) * w).sum::<f64>()
             }
-            Storage::Sparse { offsets, columns, values } => {
-                let entries = offsets[row]..offsets[row + 1];
-                let columns = columns[entries.clone()].iter();
-                columns.zip(&values[entries]).map(|(&j, x)| weights[j as usize] * f64::from(*x)).sum()
-            }
+            Storage::Sparse { .. } => self.entries(row).map(|(j, x)| weights[j] * x).sum(),
         }
     }
 
     /// out += factor·x.
     pub fn add_scaled(&self, row: usize, factor: f64, out: &mut [f64]) {
         match &self.storage {
-            Storage::Dense(values) => {
-                let x = &values[row * self.features..(row + 1) * self.features];
-                out.iter_mut().zip(x).for_each(|(sum, x)| *sum += factor * f64::from(*x));
+            Storage::Dense(_) => {
+                out.iter_mut().zip(self.dense(row)).for_each(|(sum, x)| *sum += factor * f64::from(*x));
             }
-            Storage::Sparse { offsets, columns, values } => {
-                let entries = offsets[row]..offsets[row + 1];
-                let columns = columns[entries.clone()].iter();
-                columns.zip(&values[entries]).for_each(|(&j, x)| out[j as usize] += factor * f64::from(*x));
-            }
+            Storage::Sparse { .. } => self.entries(row).for_each(|(j, x)| out[j] += factor * x),
         }
     }
 
     /// ‖x‖².
     pub fn squared_norm(&self, row: usize) -> f64 {
-        let square = |values: &[f32]| values.iter().map(|x| f64::from(*x).powi(2)).sum();
+        self.squared_norms[row]
+    }
+}
+
+/// One block of all rows, the label in the last column: as a source for the kernel's loops.
+impl BlockSource for PublicRows {
+    fn width(&self) -> usize {
+        self.features + 1
+    }
+
+    fn units(&self) -> usize {
+        self.len()
+    }
+
+    fn blocks(&self) -> usize {
+        1
+    }
+
+    fn units_of(&self, _: usize) -> Range<usize> {
+        0..self.len()
+    }
+
+    fn visit(&self, _: usize, visit: &mut dyn FnMut(Block<'_>)) -> semidp_core::Result<()> {
         match &self.storage {
-            Storage::Dense(values) => square(&values[row * self.features..(row + 1) * self.features]),
-            Storage::Sparse { offsets, values, .. } => square(&values[offsets[row]..offsets[row + 1]]),
+            Storage::Dense(values) => {
+                visit(Block::DenseF32(DenseBlock { values, width: self.features + 1 }));
+            }
+            Storage::Sparse { offsets, columns, values } => {
+                visit(Block::CsrF32(CsrBlock { offsets, columns, values }));
+            }
         }
+        Ok(())
     }
 }

@@ -128,11 +128,20 @@ impl Sgd<'_> {
             let noised = run.noise(run.sum(&query, ticket)?)?;
             let mut gradient: Vec<f64> = noised.iter().map(|sum| sum / self.batch).collect();
             if let Some(draw) = &mut draw {
-                let found = self.public_gradient(&self.start.with_weights(w.clone()), draw);
-                if self.alpha == Alpha::PerStep {
-                    alpha = self.alpha_at(draw, found.variance)?;
-                }
-                let parts = gradient.iter_mut().zip(found.mean);
+                let batch = draw.next_batch();
+                let mean = if self.public_gradient == PublicGradient::Clip && self.alpha != Alpha::PerStep {
+                    // The kernel's own loops, which also clip and truncate alike.
+                    let mut sum = query.sum_public(&Public(draw.rows), &batch)?;
+                    sum.iter_mut().for_each(|x| *x /= batch.len() as f64);
+                    sum
+                } else {
+                    let found = self.public_gradient(&self.start.with_weights(w.clone()), draw.rows, &batch);
+                    if self.alpha == Alpha::PerStep {
+                        alpha = self.alpha_at(draw, found.variance)?;
+                    }
+                    found.mean
+                };
+                let parts = gradient.iter_mut().zip(mean);
                 parts.for_each(|(private, public)| *private = alpha * *private + (1.0 - alpha) * public);
             }
             let size = match self.step_size {
@@ -210,22 +219,23 @@ impl Sgd<'_> {
         match draw {
             None => Ok(1.0),
             Some(draw) => {
-                let found = self.public_gradient(&self.start, draw);
+                let batch = draw.next_batch();
+                let found = self.public_gradient(&self.start, draw.rows, &batch);
                 self.alpha_at(draw, found.variance)
             }
         }
     }
 
-    /// The mean gradient of the next public batch, and the total variance of one row's.
-    fn public_gradient(&self, model: &Model, draw: &mut PublicBatches<'_>) -> BatchGradient {
+    /// The mean gradient of a public batch, and the total variance of one row's.
+    fn public_gradient(&self, model: &Model, rows: &PublicRows, batch: &[usize]) -> BatchGradient {
         let (mut scores, mut residuals) = (vec![0.0; model.outputs], vec![0.0; model.outputs]);
         let mut mean = vec![0.0; model.weights.len()];
         let mut squares = 0.0;
-        let size = draw.size() as f64;
-        for row in draw.next_batch() {
-            model.scores_into(draw.rows, row, &mut scores);
-            self.loss.residuals(&scores, draw.rows.label(row), &mut residuals);
-            let norm = model.gradient_norm(draw.rows, row, &residuals);
+        let size = batch.len() as f64;
+        for &row in batch {
+            model.scores_into(rows, row, &mut scores);
+            self.loss.residuals(&scores, rows.label(row), &mut residuals);
+            let norm = model.gradient_norm(rows, row, &residuals);
             let factor = match self.public_gradient {
                 PublicGradient::Raw => 1.0,
                 PublicGradient::Clip if norm <= self.clip_norm => 1.0,
@@ -233,7 +243,7 @@ impl Sgd<'_> {
                 PublicGradient::Clip | PublicGradient::Rescale => self.clip_norm / norm,
             };
             squares += (factor * norm).powi(2);
-            model.add_gradient(draw.rows, row, &residuals, factor / size, &mut mean);
+            model.add_gradient(rows, row, &residuals, factor / size, &mut mean);
         }
         let square: f64 = mean.iter().map(|x| x * x).sum();
         // Unbiased, and not zero: a weight of exactly one would forget the public rows.
