@@ -129,8 +129,8 @@ mod tests {
         ))
         .unwrap();
         let coefficients = least_squares(&span, &Model::zero(3, 1, false), 0.0);
-        for j in 0..8 {
-            assert!((span.dot(j, &coefficients) - w[j]).abs() < 1e-6);
+        for (j, w) in w.iter().enumerate() {
+            assert!((span.dot(j, &coefficients) - w).abs() < 1e-6);
         }
     }
 }
