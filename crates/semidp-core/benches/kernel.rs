@@ -160,5 +160,52 @@ fn clipped_sum(criterion: &mut Criterion) {
     );
 }
 
-criterion_group!(benches, noise, clipped_sum);
+/// The residual of squared loss, and one like it for several scores: what a loss costs is not the question here.
+struct Residuals(usize);
+
+impl ScoreLoss for Residuals {
+    fn outputs(&self) -> usize {
+        self.0
+    }
+
+    fn residuals(&self, scores: &[f64], label: f64, residuals: &mut [f64]) {
+        residuals.iter_mut().zip(scores).for_each(|(r, s)| *r = s - label);
+    }
+}
+
+/// Whole private steps: Poisson sample, clipped gradients, exact noise. The first is the size of the paper's linear
+/// regression, the second of softmax regression on CIFAR-10.
+fn gradient(criterion: &mut Criterion) {
+    for (rows, features, outputs, batch) in [(27_000, 2000, 1, 500.0), (50_000, 3072, 10, 256.0)] {
+        let mut state = 3u64;
+        let mut number = || {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            (mixed >> 40) as f32 / (1 << 24) as f32 - 0.5
+        };
+        let values: Vec<f32> = (0..rows * (features + 1)).map(|_| number()).collect();
+        let table = Private::new(DenseTable::new(values, features + 1).unwrap());
+        let session = Session::new(table, Adjacency::AddRemove).unwrap().with_threads(THREADS);
+        let rate = SampleRate::new(batch / rows as f64).unwrap();
+        // So much noise that a million steps still have a certificate.
+        let noise = Gaussian::new(NoiseMultiplier::new(100.0).unwrap());
+        let program = Program::new(noise, Sampling::Poisson { rate }, Steps::new(1_000_000).unwrap());
+        let program = program.with_dimension(outputs * features);
+        let (run, mut tickets) = session.authorise(program, delta()).unwrap();
+        let loss = Residuals(outputs);
+        let weights: Vec<f64> = (0..outputs * features).map(|i| (i % 7) as f64 / 70.0).collect();
+        let mut step = || {
+            let query = ClippedGradient::new(&loss, Public(weights.clone()), features, false, 1.0).unwrap();
+            run.noise(run.sum(&query, tickets.next().unwrap()).unwrap()).unwrap()
+        };
+        let mut group = criterion.benchmark_group("gradient/f32");
+        group.sample_size(20);
+        group.throughput(Throughput::Bytes((4.0 * batch * features as f64) as u64));
+        let size = format!("{rows}x{features}/{outputs} outputs/batch {batch}/{THREADS} threads");
+        group.bench_function(format!("a whole private step/{size}"), |bencher| bencher.iter(&mut step));
+        group.finish();
+    }
+}
+
+criterion_group!(benches, noise, clipped_sum, gradient);
 criterion_main!(benches);

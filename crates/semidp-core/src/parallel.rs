@@ -8,11 +8,14 @@ pub(crate) fn for_each<T: Send>(pieces: &mut [T], threads: usize, work: impl Fn(
         return pieces.iter_mut().for_each(work);
     }
     let share = pieces.len().div_ceil(threads);
+    // The calling thread takes the first part: to start another for it would only cost time.
+    let (own, others) = pieces.split_at_mut(share);
     std::thread::scope(|scope| {
-        for part in pieces.chunks_mut(share) {
+        for part in others.chunks_mut(share) {
             let work = &work;
             scope.spawn(move || part.iter_mut().for_each(work));
         }
+        own.iter_mut().for_each(&work);
     });
 }
 

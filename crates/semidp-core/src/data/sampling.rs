@@ -126,6 +126,9 @@ impl Draw<'_> {
             let end = (start + GROUP).min(self.units);
             for quad in (start..end).step_by(4) {
                 let word = stream.word();
+                if !any_lane_below(word, top + 1) {
+                    continue;
+                }
                 for unit in quad..(quad + 4).min(end) {
                     let bits = word >> (16 * (unit - quad)) & 0xffff;
                     let joins =
@@ -193,6 +196,14 @@ impl Draw<'_> {
 /// The blocks of the last pass drawn, with its number: every step of a pass needs them.
 pub(crate) type Assignment = Mutex<Option<(u64, Vec<u32>)>>;
 
+/// Whether any of the four 16-bit lanes of a word is below `bound`; may also say yes otherwise, if the bound is
+/// large. For bounds up to 2^15 it is exact: a lane below the bound borrows into its top bit when the bound is
+/// subtracted, and no lane at or above it does (a borrow from the lane to its right changes neither).
+fn any_lane_below(word: u64, bound: u64) -> bool {
+    const ONES: u64 = 0x0001_0001_0001_0001;
+    bound > 1 << 15 || word.wrapping_sub(ONES * bound) & !word & (ONES << 15) != 0
+}
+
 struct Mask {
     bits: Vec<u64>,
 }
@@ -251,6 +262,29 @@ mod tests {
         let assignment = Assignment::default();
         let draw = Draw { sampling, adjacency, units, key: &key, assignment: &assignment };
         draw.select(step).within(0..units)
+    }
+
+    /// No lane below a bound is ever overlooked: that would be a unit left out.
+    #[test]
+    fn lanes_below_a_bound_are_seen() {
+        let mut stream = Randomness::Seed(3).key(0).unwrap().stream(Purpose::Sampling, 0, 0);
+        for bound in [1u64, 2, 3, 66, 1214, 0x7fff, 0x8000, 0x8001, 0xffff, 0x10000] {
+            let mut overlooked = 0;
+            for i in 0..20_000u64 {
+                let mut word = stream.word();
+                if i % 3 == 0 {
+                    // Lanes at and around the bound.
+                    word = (0..4).fold(0, |all, lane| {
+                        all << 16 | (bound + (word >> (16 * lane)) % 5).wrapping_sub(2) & 0xffff
+                    });
+                }
+                let is_below = (0..4).any(|lane| word >> (16 * lane) & 0xffff < bound);
+                assert!(any_lane_below(word, bound) || !is_below, "{word:x} {bound}");
+                overlooked += u32::from(any_lane_below(word, bound) && !is_below);
+            }
+            // Borrows from a lane to its left can only happen where the answer is yes already.
+            assert!(bound > 1 << 15 || overlooked == 0, "{bound}: {overlooked}");
+        }
     }
 
     #[test]

@@ -109,24 +109,34 @@ pub(super) fn dot(row: &[f32], weights: &[f32]) -> f32 {
     across(low, high)
 }
 
-/// [`dot`] of whole lanes with themselves, while the numbers of another row are fetched: rows of a sample lie
-/// apart in memory, and nothing else would fetch the next one in time.
+/// [`dot`] of a row with weights and, of its whole lanes, with itself, while the numbers of another row are
+/// fetched: rows of a sample lie apart in memory, and nothing else would fetch the next one in time.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) fn sum_of_squares_ahead(row: &[f32], next: &[f32]) -> f32 {
-    let (rows, _) = row.as_chunks::<LANES>();
-    let mut low = _mm256_setzero_ps();
-    let mut high = _mm256_setzero_ps();
+pub(super) fn dot_and_square(row: &[f32], weights: &[f32], next: &[f32]) -> [f32; 2] {
+    let (rows, rest) = row.as_chunks::<LANES>();
+    let (all, _) = weights.as_chunks::<LANES>();
+    let (mut low, mut high) = (_mm256_setzero_ps(), _mm256_setzero_ps());
+    let (mut own_low, mut own_high) = (_mm256_setzero_ps(), _mm256_setzero_ps());
     let mut ahead = next.as_chunks::<LANES>().0.iter();
-    for x in rows {
+    for (x, w) in rows.iter().zip(all) {
         if let Some(line) = ahead.next() {
             _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast());
         }
         let [x0, x1] = halves(x).map(|half| load(half));
-        low = _mm256_add_ps(low, _mm256_mul_ps(x0, x0));
-        high = _mm256_add_ps(high, _mm256_mul_ps(x1, x1));
+        let [w0, w1] = halves(w).map(|half| load(half));
+        low = _mm256_add_ps(low, _mm256_mul_ps(x0, w0));
+        high = _mm256_add_ps(high, _mm256_mul_ps(x1, w1));
+        own_low = _mm256_add_ps(own_low, _mm256_mul_ps(x0, x0));
+        own_high = _mm256_add_ps(own_high, _mm256_mul_ps(x1, x1));
     }
-    across(low, high)
+    if !rest.is_empty() {
+        let [w0, w1] = halves(&all[rows.len()]);
+        let (first, second) = rest.split_at(rest.len().min(HALF));
+        low = _mm256_add_ps(low, _mm256_mul_ps(load_some(first), load(w0)));
+        high = _mm256_add_ps(high, _mm256_mul_ps(load_some(second), load(w1)));
+    }
+    [across(low, high), across(own_low, own_high)]
 }
 
 fn halves<T>(lanes: &[T; LANES]) -> [&[T; HALF]; 2] {

@@ -56,6 +56,9 @@ impl<'l> ClippedGradient<'l> {
         clip_norm: f64,
     ) -> Result<Self> {
         let outputs = loss.outputs();
+        if features == 0 || outputs == 0 {
+            return Err(Error::invalid("features", features, "at least one feature and one output"));
+        }
         let expected = outputs * (features + usize::from(has_intercept));
         if weights.len() != expected {
             let found = weights.len();
@@ -117,22 +120,19 @@ impl Question for ClippedGradient<'_> {
 
     fn worker(&self) -> Gradients<'_> {
         let padded = self.features.next_multiple_of(LANES);
-        let outputs = || self.weights.chunks_exact(self.stride());
-        let single = outputs().flat_map(|w| {
-            let zeros = std::iter::repeat_n(0.0, padded - self.features);
-            w[..self.features].iter().map(|x| *x as f32).chain(zeros).collect::<Vec<_>>()
-        });
-        let double = outputs().flat_map(|w| {
-            let zeros = std::iter::repeat_n(0.0, padded - self.features);
-            w[..self.features].iter().copied().chain(zeros).collect::<Vec<_>>()
-        });
+        let mut single = vec![0.0; self.outputs * padded];
+        for (to, w) in
+            single.chunks_exact_mut(padded.max(1)).zip(self.weights.chunks_exact(self.stride().max(1)))
+        {
+            to.iter_mut().zip(&w[..self.features]).for_each(|(to, w)| *to = *w as f32);
+        }
         Gradients {
             query: self,
             padded,
-            single: single.collect(),
-            double: double.collect(),
+            single,
+            double: Vec::new(),
             sums: (0..self.outputs).map(|_| Accumulator::new::<L2>(self.stride(), self.grid)).collect(),
-            zeros: (vec![0.0; padded], vec![0.0; padded]),
+            zeros: (vec![0.0; padded], Vec::new()),
             scores: vec![0.0; self.outputs],
             residuals: vec![0.0; AT_ONCE * self.outputs],
         }
@@ -145,6 +145,7 @@ pub struct Gradients<'q> {
     /// Features and zeros, in whole lanes.
     padded: usize,
     single: Vec<f32>,
+    /// Empty until a block in double precision comes.
     double: Vec<f64>,
     /// One for each output.
     sums: Vec<Accumulator>,
@@ -162,13 +163,13 @@ impl Work for Gradients<'_> {
         match block {
             Block::DenseF32(block) if fits(&block, rows, width) => self.add_single(block.values, &chosen),
             Block::DenseF64(block) if fits(&block, rows, width) => {
+                self.fill_double();
                 let (weights, zeros) = (std::mem::take(&mut self.double), std::mem::take(&mut self.zeros.1));
                 let add_pair =
                     |sums: &mut Accumulator, rows: [&[f64]; 2], zeros: &[f64], factors: [f64; 2]| {
                         [0, 1].map(|i| sums.add_scaled::<f64, L2>(rows[i], zeros, factors[i]))
                     };
-                let square = |row: &[f64], _: &[f64]| dot(row, row);
-                self.add_dense::<f64>(block.values, &chosen, (&weights, &zeros), dot, square, add_pair);
+                self.add_dense::<f64>(block.values, &chosen, (&weights, &zeros), dot, both, add_pair);
                 (self.double, self.zeros.1) = (weights, zeros);
             }
             Block::CsrF32(block) if block.offsets.len() == rows + 1 => self.add_sparse(&block, &chosen),
@@ -204,8 +205,7 @@ impl Gradients<'_> {
     }
 
     fn add_dense_plainly(&mut self, values: &[f32], chosen: &[usize], weights: (&[f32], &[f32])) {
-        let square = |row: &[f32], _: &[f32]| dot(row, row);
-        self.add_dense::<f32>(values, chosen, weights, dot, square, |sums, rows, zeros, factors| {
+        self.add_dense::<f32>(values, chosen, weights, dot, both, |sums, rows, zeros, factors| {
             [0, 1].map(|i| sums.add_scaled::<f32, L2>(rows[i], zeros, factors[i]))
         });
     }
@@ -219,7 +219,7 @@ impl Gradients<'_> {
             chosen,
             weights,
             |row, weights| avx2::dot(row, weights),
-            |row, next| avx2::sum_of_squares_ahead(row, next),
+            |row, weights, next| avx2::dot_and_square(row, weights, next),
             |sums, rows, zeros, factors| {
                 let (most, segment) = (sums.most as f32, sums.segment);
                 avx2::add_pair(rows, zeros, &mut sums.narrow, factors, most, segment)
@@ -236,7 +236,7 @@ impl Gradients<'_> {
         chosen: &[usize],
         (weights, zeros): (&[T], &[T]),
         dot: impl Fn(&[T], &[T]) -> T,
-        square_of_lanes: impl Fn(&[T], &[T]) -> T,
+        dot_and_square: impl Fn(&[T], &[T], &[T]) -> [T; 2],
         add_pair: impl Fn(&mut Accumulator, [&[T]; 2], &[T], [T; 2]) -> [u64; 2],
     ) {
         let (features, outputs) = (self.query.features, self.query.outputs);
@@ -246,11 +246,14 @@ impl Gradients<'_> {
             for (place, &unit) in batch.iter().enumerate() {
                 let (x, label) = (row(unit), values[unit * (features + 1) + features].to_f64());
                 let next = chosen.get(number * AT_ONCE + place + 1).map_or(&[][..], |&unit| row(unit));
+                let of_output = |output: usize| &weights[output * self.padded..(output + 1) * self.padded];
+                // The first score and the squared norm in one go, because a row is slow to arrive.
+                let [score, lanes] = dot_and_square(x, of_output(0), next);
                 let rest = x[whole..].iter().map(|x| x.to_f64() * x.to_f64()).sum::<f64>();
-                let square = square_of_lanes(&x[..whole], next).to_f64() + rest;
-                for output in 0..outputs {
-                    let of_output = &weights[output * self.padded..(output + 1) * self.padded];
-                    self.scores[output] = dot(x, of_output).to_f64() + self.intercept(output);
+                let square = lanes.to_f64() + rest;
+                self.scores[0] = score.to_f64() + self.intercept(0);
+                for output in 1..outputs {
+                    self.scores[output] = dot(x, of_output(output)).to_f64() + self.intercept(output);
                 }
                 self.find_factors(place, label, square);
             }
@@ -281,6 +284,18 @@ impl Gradients<'_> {
                         self.add_again(rows[i], zeros, &factors, found[i]);
                     }
                 }
+            }
+        }
+    }
+
+    fn fill_double(&mut self) {
+        if self.double.is_empty() {
+            let features = self.query.features;
+            self.double = vec![0.0; self.query.outputs * self.padded];
+            self.zeros.1 = vec![0.0; self.padded];
+            let outputs = self.query.weights.chunks_exact(self.query.stride());
+            for (to, w) in self.double.chunks_exact_mut(self.padded).zip(outputs) {
+                to[..features].copy_from_slice(&w[..features]);
             }
         }
     }
@@ -403,6 +418,13 @@ impl Gradients<'_> {
             }
         }
     }
+}
+
+/// A row times weights, and its whole lanes times themselves.
+#[inline(always)]
+fn both<T: Number>(row: &[T], weights: &[T], _next: &[T]) -> [T; 2] {
+    let lanes = &row[..row.len() / LANES * LANES];
+    [dot(row, weights), dot(lanes, lanes)]
 }
 
 /// A row as a [`RowGradient`] sees it.
