@@ -244,6 +244,7 @@ mod tests {
             (NORMAL, (60, 400), pure, "throw-away"),
             (NORMAL, (10, 1000), approximate, "weighted-gaussian"),
             (NORMAL, (30, 3000), approximate, "weighted-gaussian"),
+            (EXPONENTIAL, (10, 1000), approximate, "weighted-gaussian"),
             (EXPONENTIAL, (30, 3000), approximate, "weighted-gaussian"),
             (EXPONENTIAL, (30, 3000), pure, "weighted-laplace"),
             (EXPONENTIAL, (100, 5000), approximate, "weighted-gaussian"),

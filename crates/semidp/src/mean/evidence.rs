@@ -165,8 +165,8 @@ impl Evidence {
 ///
 /// Nothing that was seen says how far unseen rows reach. The tail is taken to be no heavier than exponential:
 /// beyond the largest of m distances lies a share of at most 1 − 0.05^{1/m} of all rows (with 95%
-/// confidence), with the mean excess that the upper part of the distances shows. For heavier tails this is
-/// too little, and a radius or a bounded moment should be given.
+/// confidence), with the mean excess that the upper part of the distances shows (and what it may have missed, with
+/// the same confidence). For heavier tails this is too little, and a radius or a bounded moment should be given.
 struct Tail<'a> {
     sorted: &'a [f64],
     /// Sums of the distances from each place on.
@@ -189,7 +189,8 @@ impl<'a> Tail<'a> {
             _ => 0.0,
         };
         let largest = sorted.last().copied().unwrap_or(0.0);
-        let excess = mean_excess(count / 2).max(mean_excess(3 * count / 4));
+        let seen = mean_excess(count / 2).max(mean_excess(3 * count / 4));
+        let excess = seen * exponential_allowance(count / 2);
         Self { sorted, above, largest, share: upper_share(0, count.max(1), 0.05), excess }
     }
 
@@ -215,6 +216,14 @@ impl<'a> Tail<'a> {
         let best = candidates.min_by(|a, b| cost(*a).total_cmp(&cost(*b))).unwrap_or(1e-12);
         Clip { radius: best, bias: self.bias(best) }
     }
+}
+
+/// How many times the mean of so many exponential numbers their expectation is at most, with 95% confidence:
+/// 2k over the 5% quantile of χ² with 2k degrees of freedom (by Wilson and Hilferty's cube, within 2%).
+fn exponential_allowance(count: usize) -> f64 {
+    let freedom = 2.0 * count.max(1) as f64;
+    let part = 2.0 / (9.0 * freedom);
+    1.0 / (1.0 - part - 1.644_853_6 * part.sqrt()).powi(3)
 }
 
 /// The largest share p at which at most `beyond` of `rows` rows lie beyond with probability `miss`.
@@ -320,7 +329,8 @@ mod tests {
         let tail = Tail::new(&sorted);
         // The upper half lies 0.25 beyond the median on average, and the outlier adds 49.5/500 to that; the
         // upper quarter 0.125 and 49.25/250, which is less.
-        assert!((tail.excess - (0.25 + 49.5 / 500.0)).abs() < 2e-3, "{}", tail.excess);
+        let seen = tail.excess / exponential_allowance(500);
+        assert!((seen - (0.25 + 49.5 / 500.0)).abs() < 2e-3, "{seen}");
         for noise in [1e-9, 1e-5, 1e-3, 1.0] {
             let best = tail.best_clip(noise);
             let cost = |radius: f64| noise * radius * radius + tail.bias(radius).powi(2);
@@ -346,6 +356,13 @@ mod tests {
         let pure = PrivacyBudget::Pure { epsilon: semidp_accounting::Epsilon::new(1.0).unwrap() };
         let learned = found.problem(10, Law::Laplace, pure, Target::Population);
         assert!(matches!(learned, Err(Error::TooFewPublicRows { .. })));
+    }
+
+    /// Known values: χ² has its 5% quantile at 3.940 with 10 degrees of freedom, at 77.93 with 100.
+    #[test]
+    fn allowances_for_few_rows() {
+        assert!((exponential_allowance(5) / (10.0 / 3.940) - 1.0).abs() < 0.02);
+        assert!((exponential_allowance(50) / (100.0 / 77.93) - 1.0).abs() < 0.002);
     }
 
     /// Known values: nothing beyond in n rows gives 1 − 0.05^{1/n}; one of ten gives 0.3942.
