@@ -5,11 +5,13 @@
 mod avx2;
 mod clip;
 mod clipped_gradient;
+mod clipped_row_gradient;
 mod clipped_sum;
 mod grid;
 mod partial;
 
-pub use clipped_gradient::{ClippedGradient, ClippedRowGradient, RowGradient, RowView, ScoreLoss};
+pub use clipped_gradient::{ClippedGradient, ScoreLoss};
+pub use clipped_row_gradient::{ClippedRowGradient, RowGradient, RowView};
 pub use clipped_sum::ClippedSum;
 pub use grid::Grid;
 pub(crate) use partial::Lineage;

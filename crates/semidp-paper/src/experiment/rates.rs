@@ -4,7 +4,7 @@
 use super::Experiment;
 use crate::{Cell, Outcome, Result, Settings, Table};
 use semidp::theory::{Rate, RateSetting, Task, rates};
-use semidp_accounting::{Delta, Epsilon};
+use semidp_accounting::{Delta, Epsilon, PrivacyBudget};
 use semidp_plot::{Axis, Chart, Series, Style};
 use serde_json::json;
 
@@ -108,17 +108,12 @@ fn all_rates(setting: &RateSetting) -> Vec<Rate> {
 }
 
 fn setting(public: u64, rows: u64, dimension: u64, epsilon: f64, delta: Option<f64>) -> Result<RateSetting> {
-    Ok(RateSetting {
-        private_rows: rows - public,
-        public_rows: public,
-        dimension,
-        epsilon: Some(Epsilon::new(epsilon)?),
-        delta: delta.map(Delta::new).transpose()?,
-        rho: None,
-        lipschitz: 1.0,
-        diameter: 1.0,
-        strong_convexity: 1.0,
-    })
+    let epsilon = Epsilon::new(epsilon)?;
+    let budget = match delta {
+        Some(delta) => PrivacyBudget::Approximate { epsilon, delta: Delta::new(delta)? },
+        None => PrivacyBudget::Pure { epsilon },
+    };
+    Ok(RateSetting::new(rows - public, public, dimension, budget))
 }
 
 /// Rates along the axis of public rows.

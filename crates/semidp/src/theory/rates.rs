@@ -5,7 +5,7 @@
 //! proved; where a condition reads "much smaller", a factor 100 is asked for, and "of constant order" is read
 //! as 1. Rates are for rows in the unit ball; multiply by the squared radius for means.
 
-use semidp_accounting::{Delta, Epsilon, Rho};
+use semidp_accounting::{Delta, Epsilon, PrivacyBudget, Rho};
 
 /// What is minimised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,29 @@ pub struct RateSetting {
     pub diameter: f64,
     /// μ, for strongly convex losses.
     pub strong_convexity: f64,
+}
+
+impl RateSetting {
+    /// Counts and a budget, with L = D = μ = 1.
+    pub fn new(private_rows: u64, public_rows: u64, dimension: u64, budget: PrivacyBudget) -> Self {
+        let (epsilon, delta, rho) = match budget {
+            PrivacyBudget::Approximate { epsilon, delta } => (Some(epsilon), Some(delta), None),
+            PrivacyBudget::Pure { epsilon } => (Some(epsilon), None, None),
+            PrivacyBudget::Zcdp { rho, .. } => (None, None, Some(rho)),
+        };
+        let (lipschitz, diameter, strong_convexity) = (1.0, 1.0, 1.0);
+        Self {
+            private_rows,
+            public_rows,
+            dimension,
+            epsilon,
+            delta,
+            rho,
+            lipschitz,
+            diameter,
+            strong_convexity,
+        }
+    }
 }
 
 /// One rate.

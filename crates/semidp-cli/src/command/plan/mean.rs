@@ -251,22 +251,8 @@ impl Answer {
     }
 
     fn rate_setting(&self) -> RateSetting {
-        let (epsilon, delta, rho) = match self.budget {
-            PrivacyBudget::Approximate { epsilon, delta } => (Some(epsilon), Some(delta), None),
-            PrivacyBudget::Pure { epsilon } => (Some(epsilon), None, None),
-            PrivacyBudget::Zcdp { rho, .. } => (None, None, Some(rho)),
-        };
-        RateSetting {
-            private_rows: self.problem.private_rows(),
-            public_rows: self.problem.public_rows(),
-            dimension: self.problem.dimension() as u64,
-            epsilon,
-            delta,
-            rho,
-            lipschitz: 1.0,
-            diameter: 1.0,
-            strong_convexity: 1.0,
-        }
+        let (problem, dimension) = (&self.problem, self.problem.dimension() as u64);
+        RateSetting::new(problem.private_rows(), problem.public_rows(), dimension, self.budget)
     }
 
     fn text(&self) -> String {

@@ -152,21 +152,11 @@ impl PlanTrain {
     }
 
     fn rates(&self, budget: PrivacyBudget) -> Vec<Rate> {
-        let (epsilon, delta, rho) = match budget {
-            PrivacyBudget::Approximate { epsilon, delta } => (Some(epsilon), Some(delta), None),
-            PrivacyBudget::Pure { epsilon } => (Some(epsilon), None, None),
-            PrivacyBudget::Zcdp { rho, .. } => (None, None, Some(rho)),
-        };
         let setting = RateSetting {
-            private_rows: self.n_private,
-            public_rows: self.n_public,
-            dimension: self.dim,
-            epsilon,
-            delta,
-            rho,
             lipschitz: self.lipschitz,
             diameter: self.diameter,
             strong_convexity: self.strong_convexity,
+            ..RateSetting::new(self.n_private, self.n_public, self.dim, budget)
         };
         [Task::EmpiricalRisk, Task::PopulationRisk].iter().flat_map(|task| rates(&setting, *task)).collect()
     }
