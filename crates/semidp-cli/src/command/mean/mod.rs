@@ -58,7 +58,7 @@ pub struct Mean {
     #[arg(long, value_enum)]
     scale: Option<Scale>,
 
-    /// Which estimator; `auto` takes the one with the least predicted error
+    /// Which estimator; `auto` takes the one with the least predicted error whose arithmetic is exact
     #[arg(long, value_name = "auto|NAME", default_value = "auto")]
     estimator: String,
 
