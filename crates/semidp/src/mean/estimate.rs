@@ -254,7 +254,8 @@ mod tests {
             // may miss together.
             let bound = 6.5 * (3.0 * 0.1 * 0.9 / 900.0f64).sqrt();
             assert!(missed < 0.1 + bound, "{name} {rows:?}: {missed}");
-            assert!(ratio < 1.3, "{name} {rows:?}: {ratio}");
+            // 900 squared errors have a mean of relative variance 2/900, if errors are normal.
+            assert!(ratio < 1.0 + 6.5 * (2.0 / 900.0f64).sqrt(), "{name} {rows:?}: {ratio}");
         }
     }
 
