@@ -99,7 +99,8 @@ mod release;
 mod session;
 
 pub use data::{
-    Block, BlockSource, CsrBlock, CsrTable, DenseBlock, DenseTable, Joined, Number, Private, Public, Sampling,
+    Block, BlockSource, CsrBlock, CsrTable, DenseBlock, DenseTable, InMemory, Joined, Number, Private,
+    Public, Sampling,
 };
 pub use error::{Error, Result};
 pub use ledger::{Budget, Charge, Ledger, NoLimit};

@@ -115,6 +115,11 @@ impl Lookup {
         }
     }
 
+    /// The number of values; their codes are those below it.
+    pub(crate) fn listed(&self) -> u32 {
+        self.listed
+    }
+
     /// The number of codes there are.
     pub(crate) fn codes(&self) -> usize {
         self.listed as usize + 3

@@ -29,6 +29,8 @@ enum Rule {
 enum Slot {
     /// One number.
     Number { cells: usize, feature: u32, scaling: Scaling },
+    /// The code itself, −1 from `listed` on.
+    Code { cells: usize, feature: u32, listed: u32 },
     /// The feature that a code sets, if any.
     Indicators { cells: usize, feature_of: Vec<Option<u32>> },
 }
@@ -53,6 +55,9 @@ impl Encoder {
             match (*feature, &rules[place]) {
                 (Feature::Indicator { value, .. }, Rule::Category(lookup)) => {
                     add_indicator(&mut slots, place, lookup, value, number);
+                }
+                (Feature::Code { .. }, Rule::Category(lookup)) => {
+                    slots.push(Slot::Code { cells: place, feature: number, listed: lookup.listed() });
                 }
                 (Feature::Number { shift, scale, .. }, &Rule::Number { impute, least, greatest }) => {
                     let scaling = Scaling { impute, least, greatest, shift, scale };
@@ -113,13 +118,20 @@ impl Encoder {
         }
         buffers.values.resize(rows * self.width, 0.0);
         for slot in &self.slots {
-            if let Slot::Number { cells: place, feature, scaling } = slot
-                && let Cells::Numbers(numbers) = &cells[*place]
-            {
-                let rows = buffers.values.chunks_exact_mut(self.width);
-                for (row, &number) in rows.zip(numbers) {
-                    row[*feature as usize] = scaling.encode(number);
+            let rows = buffers.values.chunks_exact_mut(self.width);
+            match slot {
+                Slot::Number { cells: place, feature, scaling } => {
+                    if let Cells::Numbers(numbers) = &cells[*place] {
+                        rows.zip(numbers).for_each(|(row, x)| row[*feature as usize] = scaling.encode(*x));
+                    }
                 }
+                Slot::Code { cells: place, feature, listed } => {
+                    if let Cells::Codes { codes, .. } = &cells[*place] {
+                        rows.zip(codes).for_each(|(row, c)| row[*feature as usize] = place_of(*c, *listed));
+                    }
+                }
+                // Only in sparse encodings.
+                Slot::Indicators { .. } => {}
             }
         }
         Block::DenseF32(DenseBlock { values: &buffers.values, width: self.width })
@@ -137,6 +149,10 @@ impl Encoder {
                         Cells::Numbers(numbers) => Some((*feature, scaling.encode(numbers[row]))),
                         _ => None,
                     },
+                    Slot::Code { cells: place, feature, listed } => match &cells[*place] {
+                        Cells::Codes { codes, .. } => Some((*feature, place_of(codes[row], *listed))),
+                        _ => None,
+                    },
                     Slot::Indicators { cells: place, feature_of } => match &cells[*place] {
                         Cells::Codes { codes, .. } => feature_of[codes[row] as usize].map(|f| (f, 1.0)),
                         _ => None,
@@ -150,6 +166,11 @@ impl Encoder {
             offsets.push(values.len());
         }
     }
+}
+
+/// A listed value by its place, any other as −1.
+fn place_of(code: u32, listed: u32) -> f32 {
+    if code < listed { code as f32 } else { -1.0 }
 }
 
 /// Puts an indicator into the last slot if that is of the same column and has no feature for the value.

@@ -24,13 +24,18 @@ pub enum Feature {
         /// A value by its place in the schema, or none for [`OTHER`].
         value: Option<usize>,
     },
+    /// The place of the value among those of the column, from 0; −1 for [`OTHER`]. What a label becomes.
+    Code {
+        /// A column of categories of the schema.
+        column: usize,
+    },
 }
 
 impl Feature {
     /// The column of the schema that it is made of.
     pub fn column(&self) -> usize {
         match *self {
-            Self::Number { column, .. } | Self::Indicator { column, .. } => column,
+            Self::Number { column, .. } | Self::Indicator { column, .. } | Self::Code { column } => column,
         }
     }
 }
@@ -133,9 +138,10 @@ fn name(schema: &Schema, feature: &Feature) -> std::result::Result<String, &'sta
             };
             Ok(format!("{}={value}", column.name))
         }
+        (Feature::Code { .. }, Kind::Category { .. }) => Ok(column.name.clone()),
         (Feature::Number { .. }, Kind::Category { .. }) => {
             Err("an indicator, because its column is a category")
         }
-        (Feature::Indicator { .. }, Kind::Number { .. }) => Err("a number, because its column is one"),
+        (Feature::Indicator { .. } | Feature::Code { .. }, Kind::Number { .. }) => Err("a number, because its column is one"),
     }
 }

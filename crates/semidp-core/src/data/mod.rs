@@ -1,10 +1,12 @@
 //! Data on either side of the wall, and how units are drawn from it.
 
+mod memory;
 mod private;
 mod public;
 mod sampling;
 mod source;
 
+pub use memory::InMemory;
 pub use private::Private;
 pub use public::Public;
 pub use sampling::Sampling;

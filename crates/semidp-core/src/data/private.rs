@@ -1,6 +1,6 @@
 //! Private data: closed outside this crate.
 
-use super::{BlockSource, Joined};
+use super::{BlockSource, InMemory, Joined};
 use crate::Result;
 use std::fmt;
 
@@ -61,6 +61,11 @@ impl<S: BlockSource + 'static> Private<S> {
     /// Treats public rows as private too, for algorithms that make no difference between them.
     pub fn joined<P: BlockSource>(self, public: P) -> Result<Private<Joined<S, P>>> {
         Ok(Private(Joined::new(self.0, public)?))
+    }
+
+    /// Reads all rows into memory, for programs that look at them many times. They stay closed.
+    pub fn in_memory(self) -> Result<Private<InMemory>> {
+        Ok(Private(InMemory::read(&self.0)?))
     }
 
     /// Forgets what kind of source it is, so that files and memory have one type. It stays closed.

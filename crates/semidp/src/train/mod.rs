@@ -10,6 +10,7 @@
 mod alpha;
 mod conjugate;
 mod curvature;
+mod directions;
 mod lbfgs;
 mod minimise;
 mod model;
@@ -18,6 +19,7 @@ mod sgd;
 
 pub use alpha::{Alpha, Variances};
 pub use curvature::curvature;
+pub use directions::Directions;
 pub use minimise::minimise;
 pub use model::Model;
 pub use rows::PublicRows;

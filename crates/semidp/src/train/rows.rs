@@ -72,8 +72,36 @@ impl PublicRows {
         Ok(rows)
     }
 
+    /// Some of the rows, in the order given.
+    pub fn some(&self, rows: &[usize]) -> Self {
+        let storage = match &self.storage {
+            Storage::Dense(values) => {
+                let width = self.features + 1;
+                Storage::Dense(rows.iter().flat_map(|row| values[row * width..][..width].to_vec()).collect())
+            }
+            Storage::Sparse { offsets, columns, values } => {
+                let entries = || rows.iter().flat_map(|row| offsets[*row]..offsets[row + 1]);
+                let mut starts = vec![0];
+                for row in rows {
+                    starts.push(starts[starts.len() - 1] + offsets[row + 1] - offsets[*row]);
+                }
+                Storage::Sparse {
+                    offsets: starts,
+                    columns: entries().map(|at| columns[at]).collect(),
+                    values: entries().map(|at| values[at]).collect(),
+                }
+            }
+        };
+        Self {
+            features: self.features,
+            storage,
+            labels: rows.iter().map(|row| self.labels[*row]).collect(),
+            squared_norms: rows.iter().map(|row| self.squared_norms[*row]).collect(),
+        }
+    }
+
     /// The features of a row that are stored, by column.
-    fn entries(&self, row: usize) -> Box<dyn Iterator<Item = (usize, f64)> + '_> {
+    pub(super) fn entries(&self, row: usize) -> Box<dyn Iterator<Item = (usize, f64)> + '_> {
         match &self.storage {
             Storage::Dense(_) => {
                 Box::new(self.dense(row).iter().enumerate().map(|(j, x)| (j, f64::from(*x))))

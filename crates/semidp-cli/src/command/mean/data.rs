@@ -231,7 +231,7 @@ impl Decoder {
     fn of(encoding: &Encoding) -> Self {
         let pairs = encoding.features().iter().map(|feature| match *feature {
             Feature::Number { shift, scale, .. } => (shift, scale),
-            Feature::Indicator { .. } => (0.0, 1.0),
+            Feature::Indicator { .. } | Feature::Code { .. } => (0.0, 1.0),
         });
         let (shift, scale) = pairs.unzip();
         Self { shift, scale }
