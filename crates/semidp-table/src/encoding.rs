@@ -142,6 +142,8 @@ fn name(schema: &Schema, feature: &Feature) -> std::result::Result<String, &'sta
         (Feature::Number { .. }, Kind::Category { .. }) => {
             Err("an indicator, because its column is a category")
         }
-        (Feature::Indicator { .. } | Feature::Code { .. }, Kind::Number { .. }) => Err("a number, because its column is one"),
+        (Feature::Indicator { .. } | Feature::Code { .. }, Kind::Number { .. }) => {
+            Err("a number, because its column is one")
+        }
     }
 }

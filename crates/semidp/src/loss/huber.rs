@@ -52,6 +52,10 @@ impl Loss for Huber {
         Some(self.threshold)
     }
 
+    fn lipschitz_within(&self, score: f64, label: f64) -> f64 {
+        self.threshold.min(score + label)
+    }
+
     fn smoothness(&self) -> Option<f64> {
         Some(1.0)
     }

@@ -44,6 +44,11 @@ impl Loss for Logistic {
         Some(1.0)
     }
 
+    fn lipschitz_within(&self, score: f64, _: f64) -> f64 {
+        // The other class, at the surest score.
+        sigmoid(score)
+    }
+
     fn smoothness(&self) -> Option<f64> {
         Some(0.25)
     }

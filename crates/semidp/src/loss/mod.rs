@@ -1,19 +1,30 @@
-//! Losses of linear scores: one file each, and a line in [`loss_named`].
+//! Losses: one file each.
 //!
-//! A loss is a function of the scores ⟨w_c, x⟩ and a label; the kernel turns its residuals into gradients. Values and
-//! residuals are safe for any finite score: nothing overflows on the way.
+//! A [`Loss`] is a function of the scores ⟨w_c, x⟩ and a label; the kernel turns its residuals into gradients. Values and
+//! residuals are safe for any finite score: nothing overflows on the way. Each has a line in [`loss_named`].
+//!
+//! A [`RowLoss`] is a function of the model and the whole row, for whatever has no linear scores; the kernel clips its
+//! gradients row by row. Both are an [`Objective`], with the [`constants`] that step sizes and bounds are made of.
 
+mod constants;
 mod hinge;
 mod huber;
+mod linear;
 mod logistic;
+mod quadratic;
 mod quantile;
+mod row;
 mod softmax;
 mod squared;
 
+pub use constants::{Bounds, Constants, constants};
 pub use hinge::Hinge;
 pub use huber::Huber;
+pub use linear::Linear;
 pub use logistic::Logistic;
+pub use quadratic::Quadratic;
 pub use quantile::Quantile;
+pub use row::{AtModel, Door, Objective, RowLoss};
 pub use softmax::Softmax;
 pub use squared::Squared;
 
@@ -29,8 +40,8 @@ pub enum Labels {
     Classes,
 }
 
-/// A loss with everything that planning needs.
-pub trait Loss: ScoreLoss + Send {
+/// A loss of scores with everything that planning needs.
+pub trait Loss: ScoreLoss + Objective + Send {
     /// Its name on the command line.
     fn name(&self) -> &'static str;
 
@@ -43,6 +54,12 @@ pub trait Loss: ScoreLoss + Send {
     /// A bound on the length of the residuals at any scores; `None` if there is none. Times the length of a row
     /// it is the Lipschitz constant L.
     fn lipschitz(&self) -> Option<f64>;
+
+    /// The same where the scores of a row have at most length `score` and labels at most size `label`; infinite if
+    /// there is no bound.
+    fn lipschitz_within(&self, _score: f64, _label: f64) -> f64 {
+        self.lipschitz().unwrap_or(f64::INFINITY)
+    }
 
     /// A bound on the curvature in the scores; `None` if the loss has kinks. Times the squared length of a row it
     /// is the smoothness β.

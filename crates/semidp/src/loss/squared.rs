@@ -34,6 +34,10 @@ impl Loss for Squared {
         None
     }
 
+    fn lipschitz_within(&self, score: f64, label: f64) -> f64 {
+        score + label
+    }
+
     fn smoothness(&self) -> Option<f64> {
         Some(1.0)
     }

@@ -13,6 +13,9 @@ pub enum Alpha {
     /// The best weight for the gradient averaged over the run: a fixed public set has an error that does not
     /// average out. Right for many epochs.
     Horizon,
+    /// The same for each direction of public gradients by itself: where they hardly vary, noise counts for more. For
+    /// scores of a few hundred columns; beyond that, it is the horizon formula.
+    ByDirection,
 }
 
 /// What α depends on.
@@ -42,7 +45,7 @@ impl Alpha {
             Self::Given(alpha) if (0.0..=1.0).contains(&alpha) => return Ok(alpha),
             Self::Given(alpha) => return Err(Error::invalid("alpha", alpha, "a number from 0 to 1")),
             Self::PerStep => (v.row / v.public_batch, v.row / v.batch + v.noise),
-            Self::Horizon => (
+            Self::Horizon | Self::ByDirection => (
                 v.row / v.public_rows + v.row / (v.public_batch * v.averaged_steps),
                 v.row / v.private_rows + (v.row / v.batch + v.noise) / v.averaged_steps,
             ),

@@ -6,13 +6,16 @@
 //! K is a constant, never the size of a sample. With α = 1 this is DP-SGD. Only the clipped and noised sum touches
 //! private rows; everything else is post-processing and public data.
 
-use super::{Alpha, Model, PublicRows, Variances};
+use super::average::Averaged;
+use super::batches::PublicBatches;
+use super::directions::{Directions, MOST_COORDINATES};
+use super::gradient::Gradient;
+use super::{Alpha, Average, Model, PublicGradient, PublicRows, Variances};
 use crate::domain::Domain;
-use crate::loss::Loss;
+use crate::loss::{Door, Objective};
 use crate::{Error, Result};
 use semidp_core::{
-    BlockSource, Certificate, ClippedGradient, Delta, Gaussian, NoiseMultiplier, Program, Public, Sampling,
-    Session, Steps,
+    BlockSource, Certificate, Delta, Gaussian, NoiseMultiplier, Program, Sampling, Session, Steps,
 };
 
 /// How long a step is.
@@ -24,35 +27,11 @@ pub enum StepSize {
     StronglyConvex(f64),
 }
 
-/// What becomes the model.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Average {
-    /// The last iterate.
-    Last,
-    /// The mean of all iterates that a gradient was taken at.
-    Mean,
-    /// The mean of the last part of the iterates, such as a half.
-    Tail(f64),
-    /// Iterate t with weight t: the one for [`StepSize::StronglyConvex`].
-    Weighted,
-}
-
-/// What is done to the gradient of a public row. The guarantee is the same for all three.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PublicGradient {
-    /// Nothing.
-    Raw,
-    /// Clipped like private ones, so that both estimate the same field.
-    Clip,
-    /// Brought to the length of the clip norm.
-    Rescale,
-}
-
 /// A training run before it is run.
 pub struct Sgd<'a> {
-    /// What is minimised.
-    pub loss: &'a dyn Loss,
-    /// Where it starts; from public data, or zero.
+    /// What is minimised: a loss of scores or of rows.
+    pub loss: &'a dyn Objective,
+    /// Where it starts; from public data, or zero. For a loss of rows only the number of weights matters.
     pub start: Model,
     /// T.
     pub steps: Steps,
@@ -80,6 +59,8 @@ pub struct Sgd<'a> {
     pub domain: &'a dyn Domain,
     /// λ: adds (λ/2)‖w‖² to the loss.
     pub l2: f64,
+    /// The same for the public gradient alone: the ridge of a warm start, so that its public gradient vanishes there.
+    pub public_l2: f64,
     /// Which public rows are drawn when; nothing private depends on it.
     pub public_seed: u64,
 }
@@ -91,7 +72,7 @@ pub struct Trained {
     pub model: Model,
     /// What is promised about it.
     pub certificate: Certificate,
-    /// The weight of the private gradient in the last step.
+    /// The weight of the private gradient in the last step; its mean where directions differ.
     pub alpha: f64,
 }
 
@@ -105,60 +86,55 @@ impl Sgd<'_> {
         on_step: &mut dyn FnMut(u64, &[f64]),
     ) -> Result<Trained> {
         let public = public.filter(|rows| !rows.is_empty());
-        self.check(public)?;
-        let mut w = self.start.weights.clone();
+        self.check(session.width(), public)?;
+        let door = self.loss.door();
+        let mut model = self.start.clone();
         let mut draw = public.map(|rows| PublicBatches::new(rows, self.public_batch, self.public_seed));
-        let mut averaged = Averaged::new(self.average, self.steps.get(), &w);
-        let mut alpha = self.first_alpha(&mut draw)?;
+        let mut averaged = Averaged::new(self.average, self.steps.get(), model.weights.len());
+        let mut weight = self.first_weight(&mut draw)?;
         let program = Program::new(Gaussian::new(self.noise_multiplier), self.sampling, self.steps);
-        let program = program.with_dimension(w.len());
+        let program = program.with_dimension(model.weights.len());
         let (run, mut tickets) = session.authorise(program, delta)?;
         let mut last = None;
         for ticket in tickets.by_ref() {
             let step = ticket.step() + 1;
-            averaged.add(step, &w);
-            let loss = self.loss;
-            let query = ClippedGradient::new(
-                loss,
-                Public(w.clone()),
-                self.start.features,
-                self.start.has_intercept,
-                self.clip_norm,
-            )?;
-            let noised = run.noise(run.sum(&query, ticket)?)?;
+            averaged.add(step, &model.weights);
+            let at = Gradient { door, model: &model, clip_norm: self.clip_norm };
+            let noised = at.private_sum(&run, session.width(), ticket)?;
             let mut gradient: Vec<f64> = noised.iter().map(|sum| sum / self.batch).collect();
             if let Some(draw) = &mut draw {
                 let batch = draw.next_batch();
-                let mean = if self.public_gradient == PublicGradient::Clip && self.alpha != Alpha::PerStep {
-                    // The kernel's own loops, which also clip and truncate alike.
-                    let mut sum = query.sum_public(&Public(draw.rows), &batch)?;
-                    sum.iter_mut().for_each(|x| *x /= batch.len() as f64);
-                    sum
-                } else {
-                    let found = self.public_gradient(&self.start.with_weights(w.clone()), draw.rows, &batch);
-                    if self.alpha == Alpha::PerStep {
-                        alpha = self.alpha_at(draw, found.variance)?;
-                    }
+                let mut public = if self.alpha == Alpha::PerStep {
+                    let found = at.public_batch(draw.rows, &batch, self.public_gradient);
+                    weight = Weight::Same(self.alpha.weight(&self.variances(draw, found.variance))?);
                     found.mean
+                } else {
+                    at.public_mean(draw.rows, &batch, self.public_gradient)?
                 };
-                let parts = gradient.iter_mut().zip(mean);
-                parts.for_each(|(private, public)| *private = alpha * *private + (1.0 - alpha) * public);
+                public.iter_mut().zip(&model.weights).for_each(|(g, w)| *g += self.public_l2 * w);
+                weight.mix(&mut gradient, &public);
             }
             let size = match self.step_size {
                 StepSize::Constant(size) => size,
                 StepSize::StronglyConvex(mu) => 2.0 / (mu * (step as f64 + 1.0)),
             };
+            let w = &mut model.weights;
             w.iter_mut().zip(&gradient).for_each(|(w, g)| *w -= size * (g + self.l2 * *w));
-            self.domain.project(&mut w);
-            on_step(step, &w);
+            self.domain.project(w);
+            on_step(step, w);
             last = Some(noised);
         }
         let last = last.ok_or_else(|| Error::invalid("steps", 0, "a whole number >= 1"))?;
-        let release = run.finish(tickets, last.map(|_| averaged.model(w)))?;
-        Ok(Trained { model: self.start.with_weights(release.value), certificate: release.certificate, alpha })
+        let release = run.finish(tickets, last.map(|_| averaged.weights(model.weights)))?;
+        Ok(Trained {
+            model: self.start.with_weights(release.value),
+            certificate: release.certificate,
+            alpha: weight.mean(),
+        })
     }
 
-    fn check(&self, public: Option<&PublicRows>) -> Result<()> {
+    /// Refuses nonsense before anything is spent.
+    fn check(&self, width: usize, public: Option<&PublicRows>) -> Result<()> {
         if !(self.batch > 0.0 && self.batch.is_finite()) {
             return Err(Error::invalid("expected-batch", self.batch, "a number > 0"));
         }
@@ -169,16 +145,29 @@ impl Sgd<'_> {
         if !(size > 0.0 && size.is_finite()) {
             return Err(Error::invalid("learning-rate", size, "a finite number > 0"));
         }
-        if !(self.l2 >= 0.0 && self.l2.is_finite()) {
-            return Err(Error::invalid("l2", self.l2, "a finite number >= 0"));
+        for l2 in [self.l2, self.public_l2] {
+            if !(l2 >= 0.0 && l2.is_finite()) {
+                return Err(Error::invalid("l2", l2, "a finite number >= 0"));
+            }
         }
         if let Average::Tail(share) = self.average
             && !(share > 0.0 && share <= 1.0)
         {
             return Err(Error::invalid("average", share, "a tail of more than 0 and at most 1"));
         }
+        let fits = |width: usize| match self.loss.door() {
+            Door::Scores(_) => width == self.start.features + 1,
+            Door::Rows(loss) => loss.dimension(width) == self.start.weights.len(),
+        };
+        if !fits(width) {
+            return Err(Error::invalid(
+                "start",
+                format!("one for other rows than of {width} columns"),
+                "a model of the rows",
+            ));
+        }
         if let Some(rows) = public
-            && (self.public_batch == 0 || rows.features() != self.start.features)
+            && (self.public_batch == 0 || rows.width() != width)
         {
             return Err(Error::invalid(
                 "public-batch",
@@ -189,138 +178,65 @@ impl Sgd<'_> {
         Ok(())
     }
 
-    /// Steps whose gradient noise averages out in the result.
-    fn averaged_steps(&self) -> f64 {
-        let steps = self.steps.get() as f64;
-        match self.average {
-            Average::Mean => steps,
-            Average::Tail(share) => share * steps,
-            Average::Weighted => 0.75 * steps,
-            // An iterate forgets in a fraction of the run, or it would not have converged.
-            Average::Last => 0.1 * steps,
-        }
-    }
-
-    fn alpha_at(&self, draw: &PublicBatches<'_>, row_variance: f64) -> Result<f64> {
-        let noise_std = self.noise_multiplier.get() * self.clip_norm / self.batch;
-        self.alpha.weight(&Variances {
-            row: row_variance,
+    /// What α depends on, for gradients of this variance.
+    fn variances(&self, draw: &PublicBatches<'_>, row: f64) -> Variances {
+        Variances {
+            row,
             batch: self.batch,
             public_batch: draw.size() as f64,
             private_rows: self.private_rows,
             public_rows: draw.rows.len() as f64,
-            noise: self.start.weights.len() as f64 * noise_std * noise_std,
-            averaged_steps: self.averaged_steps(),
-        })
+            noise: self.start.weights.len() as f64 * self.noise_std().powi(2),
+            averaged_steps: self.average.averaged_steps(self.steps.get() as f64),
+        }
     }
 
-    /// α at the start: 1 without public rows.
-    fn first_alpha(&self, draw: &mut Option<PublicBatches<'_>>) -> Result<f64> {
-        match draw {
-            None => Ok(1.0),
-            Some(draw) => {
-                let batch = draw.next_batch();
-                let found = self.public_gradient(&self.start, draw.rows, &batch);
-                self.alpha_at(draw, found.variance)
+    /// σ_v: of the noise in each coordinate of a step's mean private gradient.
+    fn noise_std(&self) -> f64 {
+        self.noise_multiplier.get() * self.clip_norm / self.batch
+    }
+
+    /// The weight at the start: 1 without public rows, else by all rows or by the first batch, which the first step
+    /// then uses.
+    fn first_weight(&self, draw: &mut Option<PublicBatches<'_>>) -> Result<Weight> {
+        let Some(draw) = draw else { return Ok(Weight::Same(1.0)) };
+        if let (Alpha::ByDirection, Door::Scores(loss)) = (self.alpha, self.loss.door())
+            && self.start.stride() <= MOST_COORDINATES
+        {
+            // Along one direction there is one coordinate of noise.
+            let variances = Variances { noise: self.noise_std().powi(2), ..self.variances(draw, f64::NAN) };
+            let found = Directions::learn(loss, &self.start, draw.rows, self.clip_norm, &variances)?;
+            return Ok(Weight::ByDirection(found));
+        }
+        let batch = draw.upcoming().to_vec();
+        let at = Gradient { door: self.loss.door(), model: &self.start, clip_norm: self.clip_norm };
+        let variance = at.public_batch(draw.rows, &batch, self.public_gradient).variance;
+        Ok(Weight::Same(self.alpha.weight(&self.variances(draw, variance))?))
+    }
+}
+
+/// The weight of the private gradient.
+enum Weight {
+    Same(f64),
+    ByDirection(Directions),
+}
+
+impl Weight {
+    /// Turns the private gradient into the mixture of both.
+    fn mix(&self, private: &mut [f64], public: &[f64]) {
+        match self {
+            Self::Same(alpha) => {
+                let parts = private.iter_mut().zip(public);
+                parts.for_each(|(private, public)| *private = alpha * *private + (1.0 - alpha) * public);
             }
+            Self::ByDirection(directions) => directions.mix(private, public),
         }
     }
 
-    /// The mean gradient of a public batch, and the total variance of one row's.
-    fn public_gradient(&self, model: &Model, rows: &PublicRows, batch: &[usize]) -> BatchGradient {
-        let (mut scores, mut residuals) = (vec![0.0; model.outputs], vec![0.0; model.outputs]);
-        let mut mean = vec![0.0; model.weights.len()];
-        let mut squares = 0.0;
-        let size = batch.len() as f64;
-        for &row in batch {
-            model.scores_into(rows, row, &mut scores);
-            self.loss.residuals(&scores, rows.label(row), &mut residuals);
-            let norm = model.gradient_norm(rows, row, &residuals);
-            let factor = match self.public_gradient {
-                PublicGradient::Raw => 1.0,
-                PublicGradient::Clip if norm <= self.clip_norm => 1.0,
-                PublicGradient::Rescale if norm == 0.0 => 0.0,
-                PublicGradient::Clip | PublicGradient::Rescale => self.clip_norm / norm,
-            };
-            squares += (factor * norm).powi(2);
-            model.add_gradient(rows, row, &residuals, factor / size, &mut mean);
+    fn mean(&self) -> f64 {
+        match self {
+            Self::Same(alpha) => *alpha,
+            Self::ByDirection(directions) => directions.mean(),
         }
-        let square: f64 = mean.iter().map(|x| x * x).sum();
-        // Unbiased, and not zero: a weight of exactly one would forget the public rows.
-        let variance = ((squares / size - square) * size / (size - 1.0).max(1.0)).max(1e-12 * squares / size);
-        BatchGradient { mean, variance: variance.max(f64::MIN_POSITIVE) }
-    }
-}
-
-struct BatchGradient {
-    mean: Vec<f64>,
-    variance: f64,
-}
-
-/// Public rows in random order, epoch by epoch.
-struct PublicBatches<'a> {
-    rows: &'a PublicRows,
-    order: Vec<usize>,
-    next: usize,
-    size: usize,
-    state: u64,
-}
-
-impl<'a> PublicBatches<'a> {
-    fn new(rows: &'a PublicRows, size: usize, seed: u64) -> Self {
-        let size = size.min(rows.len());
-        Self { rows, order: (0..rows.len()).collect(), next: rows.len(), size, state: seed }
-    }
-
-    fn size(&self) -> usize {
-        self.size
-    }
-
-    fn next_batch(&mut self) -> Vec<usize> {
-        if self.next + self.size > self.order.len() {
-            // Fisher and Yates, by a small generator: which public row comes when is no secret.
-            for i in (1..self.order.len()).rev() {
-                self.state = self
-                    .state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1_442_695_040_888_963_407);
-                self.order.swap(i, ((self.state >> 33) as usize) % (i + 1));
-            }
-            self.next = 0;
-        }
-        let batch = self.order[self.next..self.next + self.size].to_vec();
-        self.next += self.size;
-        batch
-    }
-}
-
-/// Iterates as they are averaged.
-struct Averaged {
-    rule: Average,
-    steps: u64,
-    sum: Vec<f64>,
-    weight: f64,
-}
-
-impl Averaged {
-    fn new(rule: Average, steps: u64, w: &[f64]) -> Self {
-        Self { rule, steps, sum: vec![0.0; w.len()], weight: 0.0 }
-    }
-
-    /// Takes the iterate that step `step` (from 1) starts at.
-    fn add(&mut self, step: u64, w: &[f64]) {
-        let weight = match self.rule {
-            Average::Last => return,
-            Average::Mean => 1.0,
-            Average::Weighted => step as f64,
-            Average::Tail(share) if step as f64 > (1.0 - share) * self.steps as f64 => 1.0,
-            Average::Tail(_) => return,
-        };
-        self.weight += weight;
-        self.sum.iter_mut().zip(w).for_each(|(sum, w)| *sum += weight * w);
-    }
-
-    fn model(self, last: Vec<f64>) -> Vec<f64> {
-        if self.weight == 0.0 { last } else { self.sum.into_iter().map(|sum| sum / self.weight).collect() }
     }
 }

@@ -1,0 +1,59 @@
+//! Which iterates become the model.
+
+/// What becomes the model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Average {
+    /// The last iterate.
+    Last,
+    /// The mean of all iterates that a gradient was taken at.
+    Mean,
+    /// The mean of the last part of the iterates, such as a half.
+    Tail(f64),
+    /// Iterate t with weight t: the one for [`super::StepSize::StronglyConvex`].
+    Weighted,
+}
+
+impl Average {
+    /// Steps whose gradient noise averages out in the result, of so many.
+    pub(super) fn averaged_steps(self, steps: f64) -> f64 {
+        match self {
+            Self::Mean => steps,
+            Self::Tail(share) => share * steps,
+            Self::Weighted => 0.75 * steps,
+            // An iterate forgets in a fraction of the run, or it would not have converged.
+            Self::Last => 0.1 * steps,
+        }
+    }
+}
+
+/// Iterates as they are averaged.
+pub(super) struct Averaged {
+    rule: Average,
+    steps: u64,
+    sum: Vec<f64>,
+    weight: f64,
+}
+
+impl Averaged {
+    pub(super) fn new(rule: Average, steps: u64, dimension: usize) -> Self {
+        Self { rule, steps, sum: vec![0.0; dimension], weight: 0.0 }
+    }
+
+    /// Takes the iterate that step `step` (from 1) starts at.
+    pub(super) fn add(&mut self, step: u64, w: &[f64]) {
+        let weight = match self.rule {
+            Average::Last => return,
+            Average::Mean => 1.0,
+            Average::Weighted => step as f64,
+            Average::Tail(share) if step as f64 > (1.0 - share) * self.steps as f64 => 1.0,
+            Average::Tail(_) => return,
+        };
+        self.weight += weight;
+        self.sum.iter_mut().zip(w).for_each(|(sum, w)| *sum += weight * w);
+    }
+
+    /// The average, or the last iterate.
+    pub(super) fn weights(self, last: Vec<f64>) -> Vec<f64> {
+        if self.weight == 0.0 { last } else { self.sum.into_iter().map(|sum| sum / self.weight).collect() }
+    }
+}
