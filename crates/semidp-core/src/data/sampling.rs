@@ -3,7 +3,7 @@
 
 use crate::noise::rng::{Purpose, RunKey};
 use crate::{Error, Result};
-use semidp_accounting::{Adjacency, Event, NoiseMultiplier, SampleRate};
+use semidp_accounting::{Adjacency, CountedEvent, Event, NoiseMultiplier, SampleRate, Steps};
 use std::ops::Range;
 use std::sync::Mutex;
 
@@ -40,6 +40,18 @@ impl Sampling {
             Self::FixedSize { .. } => "fixed-size",
             Self::OnePass { .. } => "one-pass",
         }
+    }
+
+    /// What so many steps with this Gaussian noise are to an accountant, of so many units. The number of units
+    /// matters for [`Sampling::FixedSize`] alone.
+    pub fn gaussian_events(
+        &self,
+        noise_multiplier: NoiseMultiplier,
+        steps: Steps,
+        units: u64,
+    ) -> Result<Vec<CountedEvent>> {
+        let count = Steps::new(self.events(steps.get()))?;
+        Ok(vec![CountedEvent::new(self.gaussian_event(noise_multiplier, units)?, count)])
     }
 
     /// The event of one step with Gaussian noise; of a whole pass for [`Sampling::OnePass`].

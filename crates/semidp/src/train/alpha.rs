@@ -38,6 +38,16 @@ pub struct Variances {
 }
 
 impl Alpha {
+    /// The name of the rule on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Given(_) => "given",
+            Self::PerStep => "per-step",
+            Self::Horizon => "horizon",
+            Self::ByDirection => "by-direction",
+        }
+    }
+
     /// α itself.
     pub fn weight(self, variances: &Variances) -> Result<f64> {
         let v = variances;

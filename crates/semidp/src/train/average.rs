@@ -14,6 +14,16 @@ pub enum Average {
 }
 
 impl Average {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Last => "last",
+            Self::Mean => "mean",
+            Self::Tail(_) => "tail",
+            Self::Weighted => "weighted",
+        }
+    }
+
     /// Steps whose gradient noise averages out in the result, of so many.
     pub(super) fn averaged_steps(self, steps: f64) -> f64 {
         match self {

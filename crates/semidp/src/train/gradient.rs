@@ -18,6 +18,17 @@ pub enum PublicGradient {
     Rescale,
 }
 
+impl PublicGradient {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Clip => "clip",
+            Self::Rescale => "rescale",
+        }
+    }
+}
+
 /// The clipped gradient at a model.
 pub(super) struct Gradient<'a> {
     pub(super) door: Door<'a>,

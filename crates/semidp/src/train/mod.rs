@@ -1,31 +1,47 @@
 //! Training linear models on private and public rows.
 //!
-//! * [`rows`](PublicRows): public rows in memory, with their labels.
-//! * [`Model`]: weights, and what they mean.
-//! * [`minimise`]: throw-away, the best model for public rows alone.
-//! * [`Sgd`]: Algorithm 1 (Semi-DP-SGD), and DP-SGD as its special case without public gradients, for either kind of loss.
+//! * [`PublicRows`]: public rows in memory, with their labels; [`Model`]: weights, and what they mean.
+//! * [`ALGORITHMS`]: Algorithm 1 of the paper, DP-SGD and throw-away, each with one way in.
+//! * [`Recipe`]: every hyper-parameter that the user does not fix, from public rows, counts and theory.
+//! * [`Sgd`]: the loop of Algorithm 1, of which DP-SGD is the case without public gradients, for either kind of loss.
+//! * [`metrics`]: how good a model is on rows that may be looked at.
 //!
 //! Everything but the sums of private gradients happens outside the kernel, on public rows and released iterates.
 
+mod algorithm;
 mod alpha;
 mod average;
 mod batches;
 mod conjugate;
 mod curvature;
 mod directions;
+mod dp_sgd;
 mod gradient;
 mod lbfgs;
+pub mod metrics;
 mod minimise;
 mod model;
+mod noise;
+mod recipe;
+mod ridge;
 mod rows;
+mod semi_dp_sgd;
 mod sgd;
+mod throw_away;
 
+pub use algorithm::{ALGORITHMS, Algorithm, Conduct, Progress, TrainingData, algorithm_named};
 pub use alpha::{Alpha, Variances};
 pub use average::Average;
-pub use curvature::curvature;
+pub use curvature::{Curvature, curvature};
 pub use directions::Directions;
+pub use dp_sgd::DpSgd;
 pub use gradient::PublicGradient;
 pub use minimise::minimise;
 pub use model::Model;
+pub use noise::noise_for;
+pub use recipe::{Batches, Given, Planned, PublicFit, Recipe, WarmStart};
+pub use ridge::best_ridge;
 pub use rows::PublicRows;
+pub use semi_dp_sgd::SemiDpSgd;
 pub use sgd::{Sgd, StepSize, Trained};
+pub use throw_away::ThrowAway;

@@ -1,0 +1,74 @@
+//! The algorithms: one file each, and one line in [`ALGORITHMS`].
+
+use super::{DpSgd, Model, PublicRows, Recipe, SemiDpSgd, ThrowAway, Trained};
+use crate::{Error, Result};
+use semidp_core::{BlockSource, Private, Randomness, Session};
+
+/// Rows, still on their sides of the wall.
+pub struct TrainingData {
+    /// The private ones, the label in the last column; there may be none.
+    pub private: Private<Box<dyn BlockSource>>,
+    /// The public ones; there may be none.
+    pub public: Option<PublicRows>,
+}
+
+/// How a run is carried out. None of it makes a difference to what is promised, but for a seed.
+#[derive(Debug, Clone, Copy)]
+pub struct Conduct {
+    /// Where noise comes from.
+    pub randomness: Randomness,
+    /// At most so many threads; all there are by default.
+    pub threads: Option<usize>,
+}
+
+impl Conduct {
+    pub(super) fn session<S: BlockSource>(
+        &self,
+        recipe: &Recipe<'_>,
+        rows: Private<S>,
+    ) -> Result<Session<S>> {
+        let session = Session::new(rows, recipe.adjacency)?.with_randomness(self.randomness);
+        Ok(match self.threads {
+            Some(threads) => session.with_threads(threads),
+            None => session,
+        })
+    }
+}
+
+/// Where a run stands. The model is released: it may be shown.
+pub struct Progress<'a> {
+    /// Steps done,
+    pub step: u64,
+    /// of so many.
+    pub steps: u64,
+    /// The iterate after them.
+    pub model: &'a Model,
+}
+
+/// A way to train.
+pub trait Algorithm: Sync {
+    /// Its name on the command line.
+    fn name(&self) -> &'static str;
+
+    /// In a few words.
+    fn about(&self) -> &'static str;
+
+    /// Trains. The certificate says where each hyper-parameter came from.
+    fn train(
+        &self,
+        recipe: &Recipe<'_>,
+        data: TrainingData,
+        conduct: Conduct,
+        on_step: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Trained>;
+}
+
+/// All of them.
+pub static ALGORITHMS: [&dyn Algorithm; 3] = [&SemiDpSgd, &DpSgd, &ThrowAway];
+
+/// An algorithm by name.
+pub fn algorithm_named(name: &str) -> Result<&'static dyn Algorithm> {
+    ALGORITHMS.into_iter().find(|algorithm| algorithm.name() == name).ok_or_else(|| {
+        Error::invalid("algorithm", format!("`{name}`"), "auto, semi-dp-sgd, dp-sgd or throw-away")
+    })
+}
