@@ -24,12 +24,17 @@ enum Storage {
 impl PublicRows {
     /// Reads a source whose last column is the label.
     pub fn load<S: BlockSource>(source: &Public<S>) -> Result<Self> {
+        Self::load_blocks(source, 0..source.blocks())
+    }
+
+    /// Reads some of its blocks, for work that goes through a large file piece by piece.
+    pub fn load_blocks<S: BlockSource>(source: &Public<S>, blocks: Range<usize>) -> Result<Self> {
         let features = source.width() - 1;
-        let mut labels = Vec::with_capacity(source.units());
+        let mut labels = Vec::new();
         let mut dense: Vec<f32> = Vec::new();
         let (mut offsets, mut columns, mut values) = (vec![0usize], Vec::new(), Vec::new());
         let mut is_sparse = false;
-        for block in 0..source.blocks() {
+        for block in blocks {
             source.visit(block, &mut |piece| {
                 let mut sparse = |starts: &[usize], entry: &dyn Fn(usize) -> (u32, f32)| {
                     is_sparse = true;
@@ -101,16 +106,23 @@ impl PublicRows {
     }
 
     /// The features of a row that are stored, by column.
-    pub(super) fn entries(&self, row: usize) -> Box<dyn Iterator<Item = (usize, f64)> + '_> {
+    pub(super) fn entries(&self, row: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
+        let dense = self.dense(row).iter().enumerate().map(|(j, x)| (j, f64::from(*x)));
+        let (columns, values) = self.sparse(row);
+        dense.chain(columns.iter().zip(values).map(|(j, x)| (*j as usize, f64::from(*x))))
+    }
+
+    /// Columns and values of the features of a sparse row.
+    fn sparse(&self, row: usize) -> (&[u32], &[f32]) {
         match &self.storage {
-            Storage::Dense(_) => {
-                Box::new(self.dense(row).iter().enumerate().map(|(j, x)| (j, f64::from(*x))))
-            }
+            Storage::Dense(_) => (&[], &[]),
             Storage::Sparse { offsets, columns, values } => {
-                let entries = offsets[row]..offsets[row + 1];
-                let columns = columns[entries.clone()].iter().map(|j| *j as usize);
-                let all = columns.zip(values[entries].iter().map(|x| f64::from(*x)));
-                Box::new(all.filter(|(j, _)| *j < self.features))
+                // The label is in the last column, and so at the end.
+                let (start, mut end) = (offsets[row], offsets[row + 1]);
+                while end > start && columns[end - 1] as usize >= self.features {
+                    end -= 1;
+                }
+                (&columns[start..end], &values[start..end])
             }
         }
     }
@@ -157,7 +169,10 @@ impl PublicRows {
                 sums.iter().sum::<f64>()
                     + rest.iter().zip(others).map(|(x, w)| f64::from(*x) * w).sum::<f64>()
             }
-            Storage::Sparse { .. } => self.entries(row).map(|(j, x)| weights[j] * x).sum(),
+            Storage::Sparse { .. } => {
+                let (columns, values) = self.sparse(row);
+                columns.iter().zip(values).map(|(j, x)| weights[*j as usize] * f64::from(*x)).sum()
+            }
         }
     }
 
@@ -167,7 +182,10 @@ impl PublicRows {
             Storage::Dense(_) => {
                 out.iter_mut().zip(self.dense(row)).for_each(|(sum, x)| *sum += factor * f64::from(*x));
             }
-            Storage::Sparse { .. } => self.entries(row).for_each(|(j, x)| out[j] += factor * x),
+            Storage::Sparse { .. } => {
+                let (columns, values) = self.sparse(row);
+                columns.iter().zip(values).for_each(|(j, x)| out[*j as usize] += factor * f64::from(*x));
+            }
         }
     }
 
