@@ -52,12 +52,15 @@ struct Problem<'a> {
     average: Average,
 }
 
-/// The three algorithms differ in these.
+/// One pass of SGD, by what its gradients are made of.
 #[derive(Clone, Copy)]
 enum Algorithm {
-    SemiDpSgd,
-    PublicSgd,
-    DpSgd,
+    /// Algorithm 1.
+    Mixed,
+    /// Throw-away.
+    PublicOnly,
+    /// DP-SGD on all rows.
+    AllPrivate,
 }
 
 impl Problem<'_> {
@@ -80,11 +83,11 @@ impl Problem<'_> {
                 + 2.0 * self.dimension as f64 * (self.clip_norm / batch).powi(2) / self.rho()
         };
         match algorithm {
-            Algorithm::SemiDpSgd => {
+            Algorithm::Mixed => {
                 1.0 / (self.batch(self.public) / self.variance + 1.0 / noised(self.batch(self.private)))
             }
-            Algorithm::PublicSgd => self.variance / self.batch(self.public),
-            Algorithm::DpSgd => noised(self.batch(self.private + self.public)),
+            Algorithm::PublicOnly => self.variance / self.batch(self.public),
+            Algorithm::AllPrivate => noised(self.batch(self.private + self.public)),
         }
     }
 
@@ -93,9 +96,9 @@ impl Problem<'_> {
         let noise_multiplier = gaussian_noise(budget, Adjacency::ReplaceOne).unwrap();
         let table = |values: &[f32]| DenseTable::new(values.to_vec(), rows.width).unwrap();
         let (units, public, alpha) = match algorithm {
-            Algorithm::SemiDpSgd => (self.private, Some(&rows.open), Alpha::PerStep),
-            Algorithm::PublicSgd => (self.private, Some(&rows.open), Alpha::Given(0.0)),
-            Algorithm::DpSgd => (self.private + self.public, None, Alpha::Given(1.0)),
+            Algorithm::Mixed => (self.private, Some(&rows.open), Alpha::PerStep),
+            Algorithm::PublicOnly => (self.private, Some(&rows.open), Alpha::Given(0.0)),
+            Algorithm::AllPrivate => (self.private + self.public, None, Alpha::Given(1.0)),
         };
         let sgd = Sgd {
             loss: self.loss,
@@ -117,7 +120,7 @@ impl Problem<'_> {
         };
         let private = Private::new(table(&rows.private));
         let private = match algorithm {
-            Algorithm::DpSgd => private.joined(table(&rows.public)).unwrap().boxed(),
+            Algorithm::AllPrivate => private.joined(table(&rows.public)).unwrap().boxed(),
             _ => private.boxed(),
         };
         let session = Session::new(private, Adjacency::ReplaceOne).unwrap();
@@ -185,9 +188,9 @@ fn risks(
     for seed in 0..SEEDS {
         let rows = draw(seed);
         let risk = |algorithm| excess(&problem.train(algorithm, &rows, step_size(algorithm), seed));
-        all[0].push(risk(Algorithm::SemiDpSgd));
-        all[1].push(risk(Algorithm::PublicSgd).min(excess(&minimiser(&rows.open))));
-        all[2].push(risk(Algorithm::DpSgd));
+        all[0].push(risk(Algorithm::Mixed));
+        all[1].push(risk(Algorithm::PublicOnly).min(excess(&minimiser(&rows.open))));
+        all[2].push(risk(Algorithm::AllPrivate));
     }
     all
 }
@@ -323,7 +326,7 @@ fn strongly_convex() {
         (s + 1..=problem.steps).map(|t| 4.0 * s as f64 / (last * (last + 1.0) * (t - 1) as f64)).sum()
     };
     let squares: f64 = (1..problem.steps).map(|s| weight(s).powi(2)).sum();
-    for (found, algorithm) in [(&ours, Algorithm::SemiDpSgd), (&dp_sgd, Algorithm::DpSgd)] {
+    for (found, algorithm) in [(&ours, Algorithm::Mixed), (&dp_sgd, Algorithm::AllPrivate)] {
         let expected = 0.5 * mu * squares * problem.step_variance(algorithm);
         // Relative variance of a squared length of d nearly normal coordinates is 2/d; twenty of them.
         let bound = 6.5 * (2.0 / (dimension as f64 * SEEDS as f64)).sqrt();
