@@ -5,7 +5,7 @@
 //! as the public ones, v_priv = v_pub: there Algorithm 1 has half the variance of either source alone. Twenty seeds,
 //! paired: all algorithms see the same rows.
 
-use semidp::domain::Ball;
+use semidp::domain::{Ball, Domain};
 use semidp::loss::*;
 use semidp::train::*;
 use semidp_accounting::{PrivacyBudget, Rho, gaussian_noise};
@@ -52,35 +52,43 @@ struct Problem<'a> {
     average: Average,
 }
 
-/// The three algorithms differ in these.
+/// One pass of SGD, by what its gradients are made of.
 #[derive(Clone, Copy)]
 enum Algorithm {
-    SemiDpSgd,
-    PublicSgd,
-    DpSgd,
+    /// Algorithm 1.
+    Mixed,
+    /// Throw-away.
+    PublicOnly,
+    /// DP-SGD on all rows.
+    AllPrivate,
 }
 
 impl Problem<'_> {
-    /// dσ² of a step's mean over so many of `rows` rows, at the budget where v_priv = v_pub:
-    /// 2dC²/(ρn_priv²) = V²(1/n_pub − 1/n_priv).
-    fn rho(&self) -> f64 {
-        let gap = self.variance * (1.0 / self.public as f64 - 1.0 / self.private as f64);
-        2.0 * self.dimension as f64 * self.clip_norm.powi(2) / (gap * (self.private as f64).powi(2))
+    /// Of so many rows, those of a step.
+    fn batch(&self, rows: usize) -> f64 {
+        rows as f64 / self.steps as f64
     }
 
-    /// The variance of a step's gradient estimate, section by section of the mean estimators' formula: with fresh rows
-    /// in every step it is T times that of a mean over all rows.
+    /// The budget at which v_priv = v_pub in a step: 2dC²/(ρK²) = V²(1/K_pub − 1/K).
+    fn rho(&self) -> f64 {
+        let (private, public) = (self.batch(self.private), self.batch(self.public));
+        let gap = self.variance * (1.0 / public - 1.0 / private);
+        2.0 * self.dimension as f64 * (self.clip_norm / private).powi(2) / gap
+    }
+
+    /// The variance of a step's gradient estimate.
     fn step_variance(&self, algorithm: Algorithm) -> f64 {
-        let noise =
-            |rows: f64| 2.0 * self.dimension as f64 * self.clip_norm.powi(2) / (self.rho() * rows * rows);
-        let noised = |rows: f64| self.variance / rows + noise(rows);
-        let (private, public) = (self.private as f64, self.public as f64);
-        self.steps as f64
-            * match algorithm {
-                Algorithm::SemiDpSgd => 1.0 / (public / self.variance + 1.0 / noised(private)),
-                Algorithm::PublicSgd => self.variance / public,
-                Algorithm::DpSgd => noised(private + public),
+        let noised = |batch: f64| {
+            self.variance / batch
+                + 2.0 * self.dimension as f64 * (self.clip_norm / batch).powi(2) / self.rho()
+        };
+        match algorithm {
+            Algorithm::Mixed => {
+                1.0 / (self.batch(self.public) / self.variance + 1.0 / noised(self.batch(self.private)))
             }
+            Algorithm::PublicOnly => self.variance / self.batch(self.public),
+            Algorithm::AllPrivate => noised(self.batch(self.private + self.public)),
+        }
     }
 
     fn train(&self, algorithm: Algorithm, rows: &Rows, step_size: StepSize, seed: u64) -> Vec<f64> {
@@ -88,21 +96,20 @@ impl Problem<'_> {
         let noise_multiplier = gaussian_noise(budget, Adjacency::ReplaceOne).unwrap();
         let table = |values: &[f32]| DenseTable::new(values.to_vec(), rows.width).unwrap();
         let (units, public, alpha) = match algorithm {
-            Algorithm::SemiDpSgd => (self.private, Some(&rows.open), Alpha::PerStep),
-            Algorithm::PublicSgd => (self.private, Some(&rows.open), Alpha::Given(0.0)),
-            Algorithm::DpSgd => (self.private + self.public, None, Alpha::Given(1.0)),
+            Algorithm::Mixed => (self.private, Some(&rows.open), Alpha::PerStep),
+            Algorithm::PublicOnly => (self.private, Some(&rows.open), Alpha::Given(0.0)),
+            Algorithm::AllPrivate => (self.private + self.public, None, Alpha::Given(1.0)),
         };
-        let features = self.dimension;
         let sgd = Sgd {
             loss: self.loss,
-            start: Model::zero(features, 1, false),
+            start: Model::zero(self.dimension, 1, false),
             steps: Steps::new(self.steps).unwrap(),
             sampling: Sampling::OnePass { blocks: self.steps },
-            batch: units as f64 / self.steps as f64,
+            batch: self.batch(units),
             private_rows: units as f64,
             clip_norm: self.clip_norm,
             noise_multiplier,
-            public_batch: self.public / self.steps as usize,
+            public_batch: self.batch(self.public) as usize,
             public_gradient: PublicGradient::Clip,
             alpha,
             step_size,
@@ -114,7 +121,7 @@ impl Problem<'_> {
         };
         let private = Private::new(table(&rows.private));
         let private = match algorithm {
-            Algorithm::DpSgd => private.joined(table(&rows.public)).unwrap().boxed(),
+            Algorithm::AllPrivate => private.joined(table(&rows.public)).unwrap().boxed(),
             _ => private.boxed(),
         };
         let session = Session::new(private, Adjacency::ReplaceOne).unwrap();
@@ -182,9 +189,9 @@ fn risks(
     for seed in 0..SEEDS {
         let rows = draw(seed);
         let risk = |algorithm| excess(&problem.train(algorithm, &rows, step_size(algorithm), seed));
-        all[0].push(risk(Algorithm::SemiDpSgd));
-        all[1].push(risk(Algorithm::PublicSgd).min(excess(&minimiser(&rows.open))));
-        all[2].push(risk(Algorithm::DpSgd));
+        all[0].push(risk(Algorithm::Mixed));
+        all[1].push(risk(Algorithm::PublicOnly).min(excess(&minimiser(&rows.open))));
+        all[2].push(risk(Algorithm::AllPrivate));
     }
     all
 }
@@ -248,11 +255,21 @@ fn smooth_convex() {
         let second_moment = drift * drift + problem.step_variance(algorithm);
         StepSize::Constant(2.0 * radius / (problem.steps as f64 * second_moment).sqrt())
     };
+    // Projected gradient descent. So many rows have less than twice the curvature of their law, or it would not end in
+    // a point that a step does not move.
     let minimiser = |rows: &PublicRows| {
-        let w = minimise(&Logistic, rows, &Model::zero(dimension, 1, false), 0.0);
-        // Inside, so that it is the minimiser on the ball too.
-        assert!(length(&w) < radius);
-        w
+        let mut model = Model::zero(dimension, 1, false);
+        for _ in 0..200 {
+            let before = model.weights.clone();
+            let gradient = model.mean_gradient(&Logistic, rows);
+            model.weights.iter_mut().zip(gradient).for_each(|(w, g)| *w -= 2.0 * dimension as f64 * g);
+            domain.project(&mut model.weights);
+            let moved: Vec<f64> = model.weights.iter().zip(&before).map(|(a, b)| a - b).collect();
+            if length(&moved) < 1e-9 {
+                return model.weights;
+            }
+        }
+        panic!("the public minimiser was not found");
     };
     let [ours, throw_away, dp_sgd] = risks(&problem, draw, step_size, minimiser, excess);
     assert_below(&ours, &throw_away, "throw-away");
@@ -310,7 +327,7 @@ fn strongly_convex() {
         (s + 1..=problem.steps).map(|t| 4.0 * s as f64 / (last * (last + 1.0) * (t - 1) as f64)).sum()
     };
     let squares: f64 = (1..problem.steps).map(|s| weight(s).powi(2)).sum();
-    for (found, algorithm) in [(&ours, Algorithm::SemiDpSgd), (&dp_sgd, Algorithm::DpSgd)] {
+    for (found, algorithm) in [(&ours, Algorithm::Mixed), (&dp_sgd, Algorithm::AllPrivate)] {
         let expected = 0.5 * mu * squares * problem.step_variance(algorithm);
         // Relative variance of a squared length of d nearly normal coordinates is 2/d; twenty of them.
         let bound = 6.5 * (2.0 / (dimension as f64 * SEEDS as f64)).sqrt();

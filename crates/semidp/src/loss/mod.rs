@@ -4,7 +4,7 @@
 //! residuals are safe for any finite score: nothing overflows on the way. Each has a line in [`loss_named`].
 //!
 //! A [`RowLoss`] is a function of the model and the whole row, for whatever has no linear scores; the kernel clips its
-//! gradients row by row. Both are an [`Objective`], with the [`constants`] that step sizes and bounds are made of.
+//! gradients row by row. Both are an [`Objective`], with the [`constants()`] that step sizes and bounds are made of.
 
 mod constants;
 mod hinge;
