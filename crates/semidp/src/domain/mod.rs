@@ -8,6 +8,8 @@ pub use ball::Ball;
 pub use boxed::Box;
 pub use simplex::Simplex;
 
+use crate::{Error, Result};
+
 /// A closed convex set.
 pub trait Domain: Sync + Send {
     /// Its name on the command line.
@@ -34,6 +36,25 @@ impl Domain for Everywhere {
     fn diameter(&self, _: usize) -> f64 {
         f64::INFINITY
     }
+}
+
+/// A domain as it is written on the command line: `everywhere`, `ball:RADIUS`, `box:LOW:HIGH` or `simplex:SUM`.
+pub fn domain_named(text: &str) -> Result<std::boxed::Box<dyn Domain>> {
+    let unknown = || {
+        let known = "everywhere, ball:RADIUS, box:LOW:HIGH or simplex:SUM";
+        Error::invalid("domain", format!("`{text}`"), known)
+    };
+    let mut parts = text.split(':');
+    let kind = parts.next().unwrap_or_default().trim();
+    let numbers: Vec<f64> =
+        parts.map(|part| part.trim().parse().map_err(|_| unknown())).collect::<Result<_>>()?;
+    Ok(match (kind, numbers.as_slice()) {
+        ("everywhere", []) => std::boxed::Box::new(Everywhere),
+        ("ball", [radius]) => std::boxed::Box::new(Ball::new(*radius)?),
+        ("box", [low, high]) => std::boxed::Box::new(Box::new(*low, *high)?),
+        ("simplex", [sum]) => std::boxed::Box::new(Simplex::new(*sum)?),
+        _ => return Err(unknown()),
+    })
 }
 
 #[cfg(test)]
@@ -83,6 +104,17 @@ mod tests {
                 prop_assert!(inner <= 1e-10, "{}: {inner}", domain.name());
                 prop_assert!(distance(&p, &q) <= domain.diameter(dimension) + 1e-12);
             }
+        }
+    }
+
+    #[test]
+    fn domains_by_name() {
+        assert_eq!(projected(&*domain_named("ball:1").unwrap(), &[3.0, 4.0]), [0.6, 0.8]);
+        assert_eq!(projected(&*domain_named("box:-1:1").unwrap(), &[-3.0, 0.25]), [-1.0, 0.25]);
+        assert_eq!(domain_named("simplex:2").unwrap().name(), "simplex");
+        assert_eq!(projected(&*domain_named("everywhere").unwrap(), &[9.0]), [9.0]);
+        for wrong in ["", "ball", "ball:x", "ball:-1", "box:1", "sphere:1", "everywhere:1"] {
+            assert!(domain_named(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -66,22 +66,29 @@ pub trait Loss: ScoreLoss + Objective + Send {
     fn smoothness(&self) -> Option<f64>;
 }
 
-/// A loss by name; `classes` is asked for by those that have one score a class.
+/// A loss by name; `classes` is asked for by those that have one score a class. Huber and quantile loss take a
+/// parameter, as in `huber:1.345` or `quantile:0.9`.
 pub fn loss_named(name: &str, classes: usize) -> Result<Box<dyn Loss>> {
-    Ok(match name {
-        "squared" => Box::new(Squared),
-        "logistic" => Box::new(Logistic),
-        "softmax" => Box::new(Softmax::new(classes)?),
-        "hinge" => Box::new(Hinge),
-        "huber" => Box::new(Huber::new(1.345)?),
-        "quantile" => Box::new(Quantile::new(0.5)?),
-        _ => {
-            return Err(Error::invalid(
-                "loss",
-                format!("`{name}`"),
-                "squared, logistic, softmax, hinge, huber or quantile",
-            ));
-        }
+    let (kind, parameter) = match name.split_once(':') {
+        Some((kind, text)) => (kind, Some(text)),
+        None => (name, None),
+    };
+    let unknown = || {
+        let known = "squared, logistic, softmax, hinge, huber, huber:DELTA, quantile or quantile:LEVEL";
+        Error::invalid("loss", format!("`{name}`"), known)
+    };
+    let number = |default: f64| match parameter {
+        Some(text) => text.trim().parse::<f64>().map_err(|_| unknown()),
+        None => Ok(default),
+    };
+    Ok(match (kind, parameter) {
+        ("squared", None) => Box::new(Squared),
+        ("logistic", None) => Box::new(Logistic),
+        ("softmax", None) => Box::new(Softmax::new(classes)?),
+        ("hinge", None) => Box::new(Hinge),
+        ("huber", _) => Box::new(Huber::new(number(1.345)?)?),
+        ("quantile", _) => Box::new(Quantile::new(number(0.5)?)?),
+        _ => return Err(unknown()),
     })
 }
 
@@ -174,6 +181,8 @@ mod tests {
         assert!((Softmax::new(4).unwrap().value(&[0.0; 4], 2.0) - 4f64.ln()).abs() < 1e-15);
         assert_eq!(Hinge.value(&[0.25], 0.0), 1.25);
         assert_eq!(Quantile::new(0.9).unwrap().value(&[1.0], 3.0), 1.8);
+        assert_eq!(loss_named("quantile:0.9", 2).unwrap().value(&[1.0], 3.0), 1.8);
+        assert!(loss_named("logistic:2", 2).is_err() && loss_named("huber:x", 2).is_err());
         assert!(loss_named("cubic", 2).is_err() && Softmax::new(1).is_err());
         assert!(Huber::new(0.0).is_err() && Quantile::new(1.0).is_err());
     }

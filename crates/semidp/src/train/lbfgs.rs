@@ -24,7 +24,10 @@ pub fn minimise(start: Vec<f64>, accuracy: f64, function: impl Fn(&[f64]) -> (f6
         let moved = loop {
             let next: Vec<f64> = point.iter().zip(&direction).map(|(x, d)| x + step * d).collect();
             let (next_value, next_gradient) = function(&next);
-            if next_value <= value + 1e-4 * step * slope {
+            // Close to the minimum values differ by rounding alone; the gradient still tells.
+            let is_within_rounding = -slope <= 1e-10 * value.abs();
+            let is_shorter = || dot(&next_gradient, &next_gradient) < length * length;
+            if next_value <= value + 1e-4 * step * slope || (is_within_rounding && is_shorter()) {
                 break Some((next, next_value, next_gradient));
             }
             step *= 0.5;
