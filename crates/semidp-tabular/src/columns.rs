@@ -1,0 +1,189 @@
+//! Features and target of a table, and how they become numbers.
+
+use crate::labels::KnownLabels;
+use crate::target::listed_classes;
+use crate::{Error, Result, Target, Task};
+use semidp::mean::Evidence;
+use semidp::train::PublicRows;
+use semidp_core::Private;
+use semidp_table::{Encoding, Feature, Kind, LoadOptions, Schema, Table, open_private, open_public};
+use std::path::Path;
+
+/// A schema with its features and target: what training needs to know of a table before it sees a private row.
+pub struct Columns {
+    schema: Schema,
+    target: Target,
+    /// Features in order, the label last.
+    encoding: Encoding,
+    /// Columns that do not vary in the public rows, and so say nothing.
+    constant: Vec<String>,
+}
+
+impl Columns {
+    /// Every column but the target is a feature. Numbers are centred and scaled by their mean and standard deviation
+    /// in the public rows, categories become indicators. Without public rows the ranges of the schema give centre and
+    /// scale.
+    pub fn learn(schema: Schema, target: &str, task: Task, public: Option<&Path>) -> Result<Self> {
+        let place = schema.position(target)?;
+        let scales = match public {
+            Some(path) => public_scales(&schema, path)?,
+            None => schema_scales(&schema),
+        };
+        let target = match (task, listed_classes(&schema, place)) {
+            (Task::Classification, Some(classes)) if classes.len() >= 2 => {
+                Target::Classes { column: target.into(), classes }
+            }
+            (Task::Classification, Some(_)) => {
+                let requirement = "have at least two classes".into();
+                return Err(Error::Target { column: target.into(), requirement });
+            }
+            (Task::Classification, None) => numbered_classes(&schema, target, public)?,
+            (Task::Regression, None) => {
+                let (shift, scale) = scales[place].unwrap_or((0.0, 1.0));
+                Target::Number { column: target.into(), shift, scale }
+            }
+            (Task::Regression, Some(_)) => {
+                let requirement = "be a number for --task regression; it holds text".into();
+                return Err(Error::Target { column: target.into(), requirement });
+            }
+        };
+        let schema = target.bounded(schema)?;
+        let mut features = Vec::new();
+        let mut constant = Vec::new();
+        for (column, described) in schema.columns().iter().enumerate().filter(|(column, _)| *column != place)
+        {
+            match (&described.kind, scales[column]) {
+                (Kind::Number { .. }, Some((shift, scale))) => {
+                    features.push(Feature::Number { column, shift, scale });
+                }
+                (Kind::Number { .. }, None) => constant.push(described.name.clone()),
+                (Kind::Category { values }, _) => {
+                    let values = (0..values.len()).map(Some).chain([None]);
+                    features.extend(values.map(|value| Feature::Indicator { column, value }));
+                }
+            }
+        }
+        if features.is_empty() {
+            return Err(Error::NoFeatures { column: target.column().into() });
+        }
+        features.push(target.feature(&schema)?);
+        let encoding = Encoding::new(&schema, features)?;
+        Ok(Self { schema, target, encoding, constant })
+    }
+
+    /// As a model file has them.
+    pub(crate) fn restore(schema: Schema, target: Target, mut features: Vec<Feature>) -> Result<Self> {
+        features.push(target.feature(&schema)?);
+        let encoding = Encoding::new(&schema, features)?;
+        Ok(Self { schema, target, encoding, constant: Vec::new() })
+    }
+
+    /// What columns mean.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// What is predicted.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Features, without the label.
+    pub fn features(&self) -> &[Feature] {
+        let all = self.encoding.features();
+        &all[..all.len() - 1]
+    }
+
+    /// Their names.
+    pub fn names(&self) -> &[String] {
+        &self.encoding.names()[..self.features().len()]
+    }
+
+    /// Columns that were left out because they do not vary in the public rows.
+    pub fn constant(&self) -> &[String] {
+        &self.constant
+    }
+
+    /// Public rows whose label is known, and how many have none.
+    pub fn public_rows(&self, path: &Path) -> Result<(PublicRows, usize)> {
+        let table = open_public(path, &self.schema, &self.encoding, LoadOptions::default())?;
+        let rows = PublicRows::load(&table)?;
+        let all = rows.len();
+        let known = KnownLabels::read(path, &self.schema, self.target.column())?;
+        let rows = known.keep(rows, &self.target, path)?;
+        let unknown = all - rows.len();
+        Ok((rows, unknown))
+    }
+
+    /// Private rows, closed.
+    pub fn private_rows(&self, path: &Path, options: LoadOptions) -> Result<Private<Table>> {
+        Ok(open_private(path, &self.schema, &self.encoding, options)?)
+    }
+}
+
+/// Mean and standard deviation of each column of numbers in the public rows; none for those that do not vary.
+fn public_scales(schema: &Schema, path: &Path) -> Result<Vec<Option<(f64, f64)>>> {
+    let mut scales = vec![None; schema.columns().len()];
+    let numbers: Vec<(usize, f64)> = schema
+        .columns()
+        .iter()
+        .enumerate()
+        .filter_map(|(column, described)| match described.kind {
+            Kind::Number { impute, .. } => Some((column, impute)),
+            Kind::Category { .. } => None,
+        })
+        .collect();
+    if numbers.is_empty() {
+        return Ok(scales);
+    }
+    // About the number to impute, which is their mean if the schema was learned: single precision is enough then.
+    let features = numbers.iter().map(|(column, impute)| Feature::Number {
+        column: *column,
+        shift: *impute,
+        scale: 1.0,
+    });
+    let encoding = Encoding::new(schema, features.collect())?;
+    let evidence = Evidence::of(&open_public(path, schema, &encoding, LoadOptions::default())?)?;
+    for ((column, impute), (mean, variance)) in
+        numbers.iter().zip(evidence.mean().iter().zip(evidence.variance()))
+    {
+        let std = variance.sqrt();
+        if std > 0.0 && std.is_finite() {
+            scales[*column] = Some((impute + mean, std));
+        }
+    }
+    Ok(scales)
+}
+
+/// The middle and half the width of each range; the number to impute and 1 where there is no range.
+fn schema_scales(schema: &Schema) -> Vec<Option<(f64, f64)>> {
+    let scale = |kind: &Kind| match *kind {
+        Kind::Number { range: Some((least, greatest)), .. } if greatest > least => {
+            Some((0.5 * least + 0.5 * greatest, 0.5 * greatest - 0.5 * least))
+        }
+        Kind::Number { range: Some(_), .. } => None,
+        Kind::Number { impute, range: None } => Some((impute, 1.0)),
+        Kind::Category { .. } => None,
+    };
+    schema.columns().iter().map(|column| scale(&column.kind)).collect()
+}
+
+/// Classes that are numbers: those that occur in the public rows, or all whole numbers of the schema's range.
+fn numbered_classes(schema: &Schema, column: &str, public: Option<&Path>) -> Result<Target> {
+    if let Some(path) = public {
+        let known = KnownLabels::read(path, schema, column)?;
+        return Target::numbered(column, known.labels.into_iter().flatten().collect());
+    }
+    match schema.columns()[schema.position(column)?].kind {
+        Kind::Number { range: Some((least, greatest)), .. } if greatest - least <= 1000.0 => {
+            let count = (greatest - least).floor() as usize;
+            Target::numbered(column, (0..=count).map(|place| least + place as f64).collect())
+        }
+        _ => Err(Error::Target {
+            column: column.into(),
+            requirement:
+                "have a range of whole numbers in the schema: without public rows its classes are not known"
+                    .into(),
+        }),
+    }
+}
