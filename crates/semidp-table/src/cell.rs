@@ -6,6 +6,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// What stands for a missing cell, besides nothing at all.
+///
+/// A category that is no value of its column, but would be one without a full stop at its end, is that
+/// value: `<=50K.` is `<=50K` where the schema lists that and not the other. The cell and the schema tell,
+/// and no other row does.
 pub const MISSING: [&str; 10] = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", "-"];
 
 /// The text of a cell that is not missing, without the spaces around it.
@@ -109,10 +113,12 @@ impl Lookup {
     }
 
     pub(crate) fn code(&self, cell: Option<&[u8]>) -> u32 {
-        match cell.and_then(present) {
-            Some(text) => self.codes.get(text.as_ref()).copied().unwrap_or(self.unseen()),
-            None => self.missing(),
-        }
+        let Some(text) = cell.and_then(present) else {
+            return self.missing();
+        };
+        // Those who give a C4.5 file a header line may have left the full stops at the ends of its rows.
+        let without_stop = || self.codes.get(text.strip_suffix('.')?);
+        self.codes.get(text.as_ref()).or_else(without_stop).copied().unwrap_or(self.unseen())
     }
 
     /// The number of values; their codes are those below it.

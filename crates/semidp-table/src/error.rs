@@ -32,12 +32,26 @@ pub enum Error {
     },
 
     /// Columns that the encoding needs and the file does not have.
-    #[error("{} lacks the columns {}", path.display(), listed(columns))]
+    #[error("{} lacks the columns {}{naming}", path.display(), listed(columns))]
     MissingColumns {
         /// The file.
         path: PathBuf,
         /// All that are missing.
         columns: Vec<String>,
+        /// Where the names of a file of text are from, in words that its text cannot change.
+        naming: &'static str,
+    },
+
+    /// A file beside a `.data` or `.test` file that does not name the columns of a table.
+    #[error(
+        "{} does not list columns as C4.5 does: {reason}; without this file the columns are x0, x1, ...",
+        path.display()
+    )]
+    MalformedNames {
+        /// The `.names` file.
+        path: PathBuf,
+        /// What is wrong, and in which line; never the text.
+        reason: String,
     },
 
     /// Two columns of one name.

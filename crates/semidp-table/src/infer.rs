@@ -30,16 +30,16 @@ pub struct Skipped {
 impl Schema {
     /// Learns a schema from a **public** file, or from those of its columns that are asked for.
     ///
-    /// A column of a CSV file is one of numbers if all its present cells are, and a category if none is;
+    /// A column of a file of text is one of numbers if all its present cells are, and a category if none is;
     /// other files say themselves. Numbers are imputed by the mean of the finite ones and have no range.
     /// A category has the values that occur, in order, of which there may be 1000.
     ///
     /// A column of an unsupported type, or without a name, is skipped, unless it was asked for.
     pub fn infer(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<Inferred> {
         let path = path.as_ref();
-        let file = file::open(path, table::ROWS_PER_BLOCK)?;
+        let file = file::open(path, table::ROWS_PER_BLOCK, None)?;
         let (wanted, skipped) = match columns {
-            Some(columns) => (table::find(path, file.columns(), columns)?, Vec::new()),
+            Some(columns) => (table::find(path, file.as_ref(), columns)?, Vec::new()),
             None => all_columns(path, file.columns())?,
         };
         if file.bounds().last() == Some(&0) {

@@ -1,4 +1,4 @@
-//! Tables in files as sources of units: CSV, Parquet, NPY and NPZ.
+//! Tables in files as sources of units: CSV, the files of the UCI archive, Parquet, NPY and NPZ.
 //!
 //! `public file → schema → encoding → source`. What columns mean is learned from public rows or written
 //! by hand; a private file is then read by that meaning and by nothing of its own, whatever its cells are.
@@ -33,6 +33,8 @@
 //! |---|---|---|
 //! | `.csv`, `.tsv` | named by the header line | of 8192 rows |
 //! | `.csv.gz`, `.tsv.gz` | the same | one |
+//! | `.data`, `.test` | named by the `.names` file beside it, or `x0`, `x1`, ... | of 8192 rows |
+//! | `.data.gz`, `.test.gz` | the same | one |
 //! | `.parquet` | flat ones: booleans, integers, floats, text | row groups |
 //! | `.npy` | `x0`, `x1`, ... | of 8192 rows |
 //! | `.npy.gz` | the same | one |
@@ -41,7 +43,17 @@
 //! Columns are matched by name, in any order; those that the encoding does not use are not looked at. In
 //! CSV and in text columns of Parquet, spaces around a cell do not count, bytes that are not UTF-8 are
 //! replaced, and [`MISSING`] lists what stands for a missing cell. A CSV row is what the quotes make
-//! of it: one that opens a quote and does not close it ends where the file does.
+//! of it: one that opens a quote and does not close it ends where the file does. A category may end in a
+//! full stop that the schema does not know, as [`MISSING`] says.
+//!
+//! `.data` and `.test` files are those of the UCI archive, in the convention of C4.5: rows without a header
+//! line, cells with commas between them, no quotes. Lines that begin with `|` are comments, and neither
+//! they nor blank lines are rows. A full stop at the end of a row is dropped. For `adult.data` and
+//! `adult.test`, gzip or not, columns are named by `adult.names`, or else `adult.names.gz`, in the same folder:
+//! it lists the classes, then a line `name: values.` for each column but the last, which is called `class`.
+//! Names are all that is taken from it. It is metadata and taken to be public, also beside private
+//! rows. Without it the columns are `x0`, `x1`, ...; a schema may then name any of them, and those for
+//! which a row has no cell are missing.
 //!
 //! # What is told about private rows
 //!

@@ -3,7 +3,7 @@
 use crate::cell::Cells;
 use crate::encoder::{Buffers, Encoder};
 use crate::encoding::Encoding;
-use crate::file::{self, FileColumn, FileKind, Show, TableFile};
+use crate::file::{self, FileKind, Show, TableFile};
 use crate::schema::{Kind, Schema};
 use crate::{Error, Result};
 use semidp_core::{Block, BlockSource, Private, Public};
@@ -31,7 +31,7 @@ pub struct LoadOptions {
     /// ones, numbers out of range, unseen categories. The error names a column only; that there is one
     /// depends on the rows all the same.
     pub strict: bool,
-    /// Rows in a block of a CSV or NPY file without compression. It makes no difference to any result.
+    /// Rows in a block of a file of text or an NPY file without compression. It makes no difference to any result.
     pub rows_per_block: usize,
     /// Told the number of rows of each piece that was shown, by the thread that was shown it. What it is
     /// told adds up to the number of rows: where that is secret, show a movement but no number.
@@ -113,11 +113,11 @@ pub fn open_private(
 impl Table {
     fn open(path: &Path, schema: &Schema, encoding: &Encoding, options: LoadOptions) -> Result<Self> {
         encoding.check(schema)?;
-        let file = file::open(path, options.rows_per_block.max(1))?;
         let encoder = Encoder::new(schema, encoding);
         let needed: Vec<_> = encoder.needed().iter().map(|&column| &schema.columns()[column]).collect();
         let names: Vec<&str> = needed.iter().map(|column| column.name.as_str()).collect();
-        let wanted = find(path, file.columns(), &names)?;
+        let file = file::open(path, options.rows_per_block.max(1), Some(&names))?;
+        let wanted = find(path, file.as_ref(), &names)?;
         for (column, &place) in needed.iter().zip(&wanted) {
             let found = match (&file.columns()[place].kind, &column.kind) {
                 (FileKind::Untyped, _) => continue,
@@ -171,9 +171,9 @@ impl Table {
 
 /// The place of each name among a file's columns. The names are the caller's, so that an error can tell
 /// them: those of the file are cells if it has no header after all.
-pub(crate) fn find(path: &Path, columns: &[FileColumn], names: &[&str]) -> Result<Vec<usize>> {
+pub(crate) fn find(path: &Path, file: &dyn TableFile, names: &[&str]) -> Result<Vec<usize>> {
     let mut places: HashMap<&str, (usize, bool)> = HashMap::new();
-    for (place, column) in columns.iter().enumerate() {
+    for (place, column) in file.columns().iter().enumerate() {
         places.entry(&column.name).and_modify(|(_, again)| *again = true).or_insert((place, false));
     }
     let (mut found, mut missing) = (Vec::new(), Vec::new());
@@ -187,7 +187,8 @@ pub(crate) fn find(path: &Path, columns: &[FileColumn], names: &[&str]) -> Resul
         }
     }
     if !missing.is_empty() {
-        return Err(Error::MissingColumns { path: path.to_path_buf(), columns: missing });
+        let naming = file.naming();
+        return Err(Error::MissingColumns { path: path.to_path_buf(), columns: missing, naming });
     }
     Ok(found)
 }

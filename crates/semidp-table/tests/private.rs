@@ -29,6 +29,23 @@ fn loading_is_total() {
     assert_eq!(private_rows(&write("total.csv", text), &schema()), expected);
 }
 
+/// Whoever puts a header line on a C4.5 file may leave the full stops of its rows.
+#[test]
+fn a_value_may_end_in_a_full_stop() {
+    let schema = Schema::new(vec![category("c", &["x", "y", "y.", "U.S."]), number("n", 0.0, None)]).unwrap();
+    let text = "n,c\n1,x\n2,x. \n3,y\n4,y.\n5,y..\n6,U.S.\n7,U.S\n8,x..\n9.,.\n";
+    let expected = [0, 0, 1, 2, 2, 3, 4, 4, 4];
+    let path = write("stops.csv", text);
+    for (place, (row, value)) in private_rows(&path, &schema).iter().zip(expected).enumerate() {
+        assert_eq!((row[value], row[5]), (1.0, place as f32 + 1.0), "{place}");
+    }
+    let encoding = Encoding::identity(&schema).unwrap();
+    let strict = || LoadOptions::default().strict(true);
+    let error = open_private(&path, &schema, &encoding, strict()).unwrap_err();
+    assert!(matches!(error, Error::Strict { problem: Problem::Unseen, .. }), "{error}");
+    assert!(open_private(write("stop.csv", "n,c\n2,x.\n"), &schema, &encoding, strict()).is_ok());
+}
+
 #[test]
 fn features_in_any_order() {
     let path = write("order.csv", "n,m,c\n0.5,4,x\n-0.5,6,z\n");
@@ -79,6 +96,10 @@ fn columns_must_be_there_and_of_their_kind() {
     let error = open(&write("lacking.csv", "secret,m\n1,2\n"));
     assert!(matches!(&error, Error::MissingColumns { columns, .. } if columns == &["n", "c"]), "{error}");
     assert!(!error.to_string().contains("secret"));
+    // So it is if the first line is a row.
+    let error = open(&write("headless.csv", "secret-1,2,x\n3,4,secret-2\n"));
+    assert!(matches!(&error, Error::MissingColumns { columns, .. } if columns.len() == 3), "{error}");
+    assert!(error.to_string().contains("its first line") && !format!("{error} {error:?}").contains("secret"));
     let error = open(&write("double.csv", "n,m,c,m\n1,2,x,3\n"));
     assert!(matches!(&error, Error::DuplicateColumn { column, .. } if column == "m"), "{error}");
     // Two columns of one name that nobody needs are nobody's trouble, nor are they named.

@@ -1,9 +1,11 @@
-//! CSV with a header line. One pass when the file is opened counts the rows and notes where each block
-//! starts, so that blocks can be read in any order; a compressed file is one block.
+//! Tables of text, a row a line: CSV with a header line, and the files of C4.5 (see `c45`). One pass when
+//! the file is opened counts the rows and notes where each block starts, so that blocks can be read in any
+//! order; a compressed file is one block.
 //!
 //! Ragged rows are no error: cells too few are missing, cells too many are not looked at. A blank line
-//! is no row, unless the file has one column: there it is a row whose cell is missing.
+//! is no row, unless the file is CSV with one column: there it is a row whose cell is missing.
 
+use super::blank_lines::BlankLines;
 use super::{CHANGED, FAILED};
 use super::{FileColumn, FileKind, Opened, Outcome, Show, TableFile, even_bounds, one_block};
 use crate::cell::Cells;
@@ -15,66 +17,117 @@ use std::io::{Read, Seek, SeekFrom};
 
 pub(super) struct CsvFile {
     file: Opened,
-    delimiter: u8,
-    gzip: bool,
-    /// Then the file is read as a whole, with its blank lines.
-    has_one_column: bool,
-    columns: Vec<FileColumn>,
+    style: Style,
+    columns: Columns,
     bounds: Vec<usize>,
     /// The byte at which each block starts.
     starts: Vec<u64>,
 }
 
+/// How the text is written.
+#[derive(Clone, Copy)]
+pub(super) struct Style {
+    pub(super) delimiter: u8,
+    pub(super) gzip: bool,
+    /// Without header line and quotes, with comments, and perhaps a full stop at the end of a row.
+    pub(super) is_c45: bool,
+    /// Of CSV. Then the file is read as a whole, with its blank lines.
+    pub(super) has_one_column: bool,
+}
+
+impl Style {
+    fn is_whole(self) -> bool {
+        self.gzip || self.has_one_column
+    }
+}
+
+/// The columns of a file.
+pub(super) struct Columns {
+    pub(super) listed: Vec<FileColumn>,
+    /// Which cell of a row belongs to each.
+    pub(super) cells: Vec<usize>,
+    /// Where their names are from.
+    pub(super) naming: &'static str,
+}
+
+impl Columns {
+    /// One for each cell.
+    pub(super) fn in_order(names: impl Iterator<Item = String>, naming: &'static str) -> Self {
+        let listed: Vec<FileColumn> = names.map(column).collect();
+        Self { cells: (0..listed.len()).collect(), listed, naming }
+    }
+}
+
+/// Of anything: only public rows tell what it is.
+pub(super) fn column(name: String) -> FileColumn {
+    FileColumn { name, kind: FileKind::Untyped }
+}
+
 impl CsvFile {
+    /// A file with a header line.
     pub(super) fn open(file: Opened, delimiter: u8, gzip: bool, rows_per_block: usize) -> Result<Self> {
-        let mut reader = table(delimiter, bytes(file.again().map_err(|why| file.unreadable(why))?, gzip));
-        let unreadable = |error| failure(&file, error);
-        let mut record = ByteRecord::new();
-        let columns: Vec<FileColumn> = match reader.read_byte_record(&mut record).map_err(unreadable)? {
-            true => record.iter().map(column).collect(),
-            false => return Err(file.unreadable("it has no header line")),
+        let mut style = Style { delimiter, gzip, is_c45: false, has_one_column: false };
+        let name = |cell: &[u8]| String::from_utf8_lossy(cell.trim_ascii()).into_owned();
+        let naming = "; its columns are those that its first line names";
+        let columns = match Rows::all(&file, style)?.next().map_err(|error| failure(&file, error))? {
+            Some(header) => Columns::in_order(header.iter().map(name), naming),
+            None => return Err(file.unreadable("it has no header line")),
         };
-        let has_one_column = columns.len() == 1;
-        if has_one_column {
-            let again = bytes(file.again().map_err(|why| file.unreadable(why))?, gzip);
-            reader = table(delimiter, Box::new(BlankLines::new(again)));
-            reader.read_byte_record(&mut record).map_err(unreadable)?;
-        }
-        let (mut rows, mut starts) = (0usize, Vec::new());
-        while reader.read_byte_record(&mut record).map_err(unreadable)? {
-            if rows.is_multiple_of(rows_per_block) {
-                starts.push(record.position().map_or(0, |position| position.byte()));
-            }
-            rows += 1;
-        }
-        let is_whole = gzip || has_one_column;
-        let bounds = if is_whole { one_block(rows) } else { even_bounds(rows, rows_per_block) };
-        Ok(Self { file, delimiter, gzip, has_one_column, columns, bounds, starts })
+        style.has_one_column = columns.listed.len() == 1;
+        Self::index(file, style, rows_per_block, |_| Ok(columns))
     }
 
-    /// A reader of which the next record is the first of a block.
-    fn at(&self, block: usize) -> std::result::Result<Reader<Box<dyn Read>>, &'static str> {
-        let mut file = self.file.again()?;
-        if self.gzip || self.has_one_column {
-            let bytes = bytes(file, self.gzip);
-            let bytes = if self.has_one_column { Box::new(BlankLines::new(bytes)) } else { bytes };
-            let mut reader = table(self.delimiter, bytes);
-            return match reader.read_byte_record(&mut ByteRecord::new()) {
-                Ok(true) => Ok(reader),
-                Ok(false) => Err(CHANGED),
-                Err(_) => Err(FAILED),
-            };
+    /// Counts the rows. The columns may depend on the number of cells in the first.
+    pub(super) fn index(
+        file: Opened,
+        style: Style,
+        rows_per_block: usize,
+        columns: impl FnOnce(usize) -> Result<Columns>,
+    ) -> Result<Self> {
+        let mut rows = Rows::all(&file, style)?;
+        if !style.is_c45 {
+            rows.next().map_err(|error| failure(&file, error))?;
         }
-        file.seek(SeekFrom::Start(self.starts[block])).map_err(|_| FAILED)?;
+        let (mut count, mut starts, mut width) = (0usize, Vec::new(), 0);
+        while let Some(row) = rows.next().map_err(|error| failure(&file, error))? {
+            if count == 0 {
+                width = row.len();
+            }
+            if count.is_multiple_of(rows_per_block) {
+                starts.push(row.position().map_or(0, |position| position.byte()));
+            }
+            count += 1;
+        }
+        let bounds = if style.is_whole() { one_block(count) } else { even_bounds(count, rows_per_block) };
+        Ok(Self { columns: columns(width)?, file, style, bounds, starts })
+    }
+
+    /// A reader of which the next row is the first of a block.
+    fn at(&self, block: usize) -> std::result::Result<Rows, &'static str> {
+        let mut file = self.file.again()?;
+        let start = if self.style.is_whole() { 0 } else { self.starts[block] };
+        if start == 0 {
+            let mut rows = Rows::new(file, self.style);
+            // Rows of CSV never start where the file does.
+            if !self.style.is_c45 && rows.next().map_err(|_| FAILED)?.is_none() {
+                return Err(CHANGED);
+            }
+            return Ok(rows);
+        }
+        file.seek(SeekFrom::Start(start)).map_err(|_| FAILED)?;
         // After a line end a byte order mark is text. Without one the reader would drop it, and
         // perhaps a row with it.
-        Ok(table(self.delimiter, Box::new(b"\n".chain(file))))
+        Ok(Rows::of(Box::new(b"\n".chain(file)), self.style))
     }
 }
 
 impl TableFile for CsvFile {
     fn columns(&self) -> &[FileColumn] {
-        &self.columns
+        &self.columns.listed
+    }
+
+    fn naming(&self) -> &'static str {
+        self.columns.naming
     }
 
     fn bounds(&self) -> &[usize] {
@@ -83,16 +136,15 @@ impl TableFile for CsvFile {
 
     fn read(&self, block: usize, wanted: &[usize], cells: &mut [Cells], show: &mut Show<'_>) -> Outcome {
         let mut reader = self.at(block)?;
-        let mut record = ByteRecord::new();
+        let wanted: Vec<usize> = wanted.iter().map(|&column| self.columns.cells[column]).collect();
         show.all(self.bounds[block + 1] - self.bounds[block], cells, |cells, rows| {
             for _ in 0..rows {
-                match reader.read_byte_record(&mut record) {
-                    Ok(true) => {}
-                    Ok(false) => return Err(CHANGED),
-                    Err(_) => return Err(FAILED),
-                }
-                for (cells, &column) in cells.iter_mut().zip(wanted) {
-                    cells.push_text(record.get(column));
+                let row = reader.next().map_err(|_| FAILED)?.ok_or(CHANGED)?;
+                // The cell from which a full stop is taken.
+                let last = if self.style.is_c45 { row.len().checked_sub(1) } else { None };
+                for (cells, &place) in cells.iter_mut().zip(&wanted) {
+                    let cell = row.get(place);
+                    cells.push_text(if Some(place) == last { cell.map(without_stop) } else { cell });
                 }
             }
             Ok(())
@@ -100,7 +152,61 @@ impl TableFile for CsvFile {
     }
 }
 
-fn bytes(file: File, gzip: bool) -> Box<dyn Read> {
+fn without_stop(cell: &[u8]) -> &[u8] {
+    let cell = cell.trim_ascii();
+    cell.strip_suffix(b".").unwrap_or(cell)
+}
+
+/// The rows of a file one after the other, its header line among them.
+struct Rows {
+    reader: Reader<Box<dyn Read>>,
+    record: ByteRecord,
+    is_c45: bool,
+}
+
+impl Rows {
+    fn all(file: &Opened, style: Style) -> Result<Self> {
+        Ok(Self::new(file.again().map_err(|why| file.unreadable(why))?, style))
+    }
+
+    fn new(file: File, style: Style) -> Self {
+        let bytes = bytes(file, style.gzip);
+        Self::of(if style.has_one_column { Box::new(BlankLines::new(bytes)) } else { bytes }, style)
+    }
+
+    fn of(bytes: Box<dyn Read>, style: Style) -> Self {
+        // The header is a record like any other here: the `csv` crate treats it so when it counts bytes.
+        let reader = ReaderBuilder::new()
+            .delimiter(style.delimiter)
+            .quoting(!style.is_c45)
+            .has_headers(false)
+            .flexible(true)
+            .buffer_capacity(1 << 16)
+            .from_reader(bytes);
+        Self { reader, record: ByteRecord::new(), is_c45: style.is_c45 }
+    }
+
+    fn next(&mut self) -> std::result::Result<Option<&ByteRecord>, csv::Error> {
+        // Not the reader's own comments: they would go on after a carriage return.
+        while self.reader.read_byte_record(&mut self.record)? {
+            if !(self.is_c45 && is_no_row(&self.record)) {
+                return Ok(Some(&self.record));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Whether a line of C4.5 is blank or a comment. Without quotes a record is a line.
+fn is_no_row(record: &ByteRecord) -> bool {
+    match record.get(0).map(<[u8]>::trim_ascii) {
+        Some([]) => record.len() == 1,
+        Some([first, ..]) => *first == b'|',
+        None => true,
+    }
+}
+
+pub(super) fn bytes(file: File, gzip: bool) -> Box<dyn Read> {
     if gzip {
         Box::new(MultiGzDecoder::new(std::io::BufReader::with_capacity(1 << 16, file)))
     } else {
@@ -108,112 +214,10 @@ fn bytes(file: File, gzip: bool) -> Box<dyn Read> {
     }
 }
 
-/// Writes `""` on the blank lines after the header, where a reader of CSV would see no row.
-struct BlankLines<R> {
-    bytes: R,
-    /// What is still to be handed out.
-    ready: Vec<u8>,
-    handed: usize,
-    is_quoted: bool,
-    is_line_start: bool,
-    /// Whether the last byte was a carriage return: a line feed after it ends the same line.
-    is_after_return: bool,
-    is_past_header: bool,
-}
-
-impl<R: Read> BlankLines<R> {
-    fn new(bytes: R) -> Self {
-        Self {
-            bytes,
-            ready: Vec::new(),
-            handed: 0,
-            is_quoted: false,
-            is_line_start: true,
-            is_after_return: false,
-            is_past_header: false,
-        }
-    }
-
-    fn take_in(&mut self, byte: u8) {
-        let ends_line = !self.is_quoted && (byte == b'\n' || byte == b'\r');
-        let is_second_half = byte == b'\n' && self.is_after_return;
-        if ends_line && self.is_line_start && self.is_past_header && !is_second_half {
-            self.ready.extend_from_slice(b"\"\"");
-        }
-        self.ready.push(byte);
-        self.is_after_return = ends_line && byte == b'\r';
-        match byte {
-            _ if ends_line => {
-                self.is_past_header |= !self.is_line_start;
-                self.is_line_start = true;
-            }
-            b'"' => {
-                self.is_quoted = !self.is_quoted;
-                self.is_line_start = false;
-            }
-            _ => self.is_line_start = false,
-        }
-    }
-}
-
-impl<R: Read> Read for BlankLines<R> {
-    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
-        if self.handed == self.ready.len() {
-            self.ready.clear();
-            self.handed = 0;
-            let mut chunk = [0u8; 1 << 13];
-            let count = self.bytes.read(&mut chunk)?;
-            chunk[..count].iter().for_each(|&byte| self.take_in(byte));
-        }
-        let count = out.len().min(self.ready.len() - self.handed);
-        out[..count].copy_from_slice(&self.ready[self.handed..self.handed + count]);
-        self.handed += count;
-        Ok(count)
-    }
-}
-
-/// The header is a record like any other here: the `csv` crate treats it so when it counts bytes.
-fn table(delimiter: u8, bytes: Box<dyn Read>) -> Reader<Box<dyn Read>> {
-    ReaderBuilder::new()
-        .delimiter(delimiter)
-        .has_headers(false)
-        .flexible(true)
-        .buffer_capacity(1 << 16)
-        .from_reader(bytes)
-}
-
-fn column(name: &[u8]) -> FileColumn {
-    let name = String::from_utf8_lossy(name.trim_ascii()).into_owned();
-    FileColumn { name, kind: FileKind::Untyped }
-}
-
 /// With bytes and ragged rows allowed, only the file itself can fail.
 fn failure(file: &Opened, error: csv::Error) -> Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => file.unreadable(error),
         _ => file.unreadable("it is not CSV"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn blank_lines_become_rows() {
-        for (text, expected) in [
-            ("x\n1\n\n2\n", "x\n1\n\"\"\n2\n"),
-            ("x\r\n1\r\n\r\n2", "x\r\n1\r\n\"\"\r\n2"),
-            ("x\r1\r\r2\r", "x\r1\r\"\"\r2\r"),
-            // Before the header, and within quotes, they are what they were.
-            ("\n\nx\n\n", "\n\nx\n\"\"\n"),
-            ("x\n\"a\n\nb\"\n", "x\n\"a\n\nb\"\n"),
-            ("x\n", "x\n"),
-            ("", ""),
-        ] {
-            let mut found = String::new();
-            BlankLines::new(text.as_bytes()).read_to_string(&mut found).unwrap();
-            assert_eq!(found, expected, "{text:?}");
-        }
     }
 }

@@ -1,5 +1,7 @@
 //! Files of each format as columns of cells in blocks of rows.
 
+mod blank_lines;
+mod c45;
 mod csv;
 mod npy;
 mod npy_header;
@@ -16,6 +18,11 @@ use std::time::SystemTime;
 pub(crate) trait TableFile: Send + Sync {
     /// The columns in the file's order.
     fn columns(&self) -> &[FileColumn];
+
+    /// Where their names are from, as the end of a sentence about a column that is not among them.
+    fn naming(&self) -> &'static str {
+        ""
+    }
 
     /// Where blocks start, and last where they end: one number more than there are blocks.
     fn bounds(&self) -> &[usize];
@@ -71,11 +78,16 @@ pub(crate) enum FileKind {
     Unsupported(String),
 }
 
-const ENDINGS: &str = ".csv, .tsv, .csv.gz, .tsv.gz, .parquet, .npy, .npy.gz or .npz";
+const ENDINGS: &str = ".csv, .tsv, .data, .test, .npy, any of these with .gz, .parquet or .npz";
 
 /// Opens a file of the format that its name says. A file without compression has `rows_per_block`
-/// rows a block, unless it has blocks of its own.
-pub(crate) fn open(path: &Path, rows_per_block: usize) -> Result<Box<dyn TableFile>> {
+/// rows a block, unless it has blocks of its own. A file that does not name its columns has those that are
+/// `needed`; if all are, it must be public.
+pub(crate) fn open(
+    path: &Path,
+    rows_per_block: usize,
+    needed: Option<&[&str]>,
+) -> Result<Box<dyn TableFile>> {
     let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     let (name, gzip) = match name.strip_suffix(".gz") {
         Some(name) => (name, true),
@@ -85,6 +97,7 @@ pub(crate) fn open(path: &Path, rows_per_block: usize) -> Result<Box<dyn TableFi
     Ok(match name.rsplit_once('.').map(|(_, ending)| ending) {
         Some("csv") => Box::new(csv::CsvFile::open(opened?, b',', gzip, rows_per_block)?),
         Some("tsv") => Box::new(csv::CsvFile::open(opened?, b'\t', gzip, rows_per_block)?),
+        Some("data" | "test") => Box::new(c45::open(opened?, gzip, rows_per_block, needed)?),
         Some("npy") => Box::new(npy::NpyFile::open(opened?, gzip, rows_per_block)?),
         Some("npz") if !gzip => Box::new(npz::NpzFile::open(opened?)?),
         Some("parquet") if !gzip => Box::new(parquet::ParquetFile::open(opened?)?),
