@@ -123,7 +123,12 @@ impl From<semidp_table::Error> for Failure {
         use semidp_table::Error as Table;
         let message = error.to_string();
         let hint = match error {
-            Table::UnknownFormat { .. } => "CSV, Parquet, NPY and NPZ files are read; CSV and NPY as .gz too",
+            Table::UnknownFormat { .. } => {
+                "CSV, Parquet, NPY, NPZ and UCI .data files are read; CSV, NPY and .data as .gz too"
+            }
+            Table::MalformedNames { .. } => {
+                "correct the .names file, or rename it to have the columns x0, x1, ..."
+            }
             Table::Unreadable { .. } => "give the path of a readable file",
             Table::NoRows { .. } => {
                 "without public rows give --schema and --radius: then it is plain differential privacy"
@@ -147,6 +152,25 @@ impl From<semidp_table::Error> for Failure {
             | Table::MalformedSchema { .. }
             | Table::InvalidColumn { .. } => "`semidp schema --public FILE` writes a schema to start from",
             _ => "every command explains itself: `semidp mean --help`",
+        };
+        Self::input(message, hint)
+    }
+}
+
+impl From<semidp_tabular::Error> for Failure {
+    fn from(error: semidp_tabular::Error) -> Self {
+        use semidp_tabular::Error as Tabular;
+        let message = error.to_string();
+        let hint = match error {
+            Tabular::Table(error) => return error.into(),
+            Tabular::Algorithm(error) => return error.into(),
+            Tabular::Target { .. } => "--target names the column to predict, --task says what it is",
+            Tabular::NoFeatures { .. } => "the files need another column that varies in the public rows",
+            Tabular::NoLabels { .. } => "the target must be there, with values that the public rows know",
+            Tabular::UnknownFormat { .. } => {
+                "it was written by another version of semidp: train again, or use that one"
+            }
+            _ => "give the file that `semidp train --out` wrote",
         };
         Self::input(message, hint)
     }
@@ -229,6 +253,15 @@ fn hint_for(name: &str) -> String {
         "adjacency" => "use --adjacency replace-one; under add-remove the number of private rows is secret",
         "private-weight" => "the weight r of each private row; leave it out to use the best one",
         "expected-batch" => "private rows in a batch on average, as in --expected-batch 500",
+        "clip-norm" => "gradients of rows longer than this are clipped, as in --clip-norm 1",
+        "learning-rate" => "the length of a step, as in --learning-rate 0.1",
+        "alpha" => "the weight of the private gradient; leave it out to use the best one",
+        "loss" => "leave it out to use the usual one, or take --loss huber for robust regression",
+        "domain" => "the set that models are kept in, as in --domain ball:10",
+        "algorithm" => "leave it out to use the best one",
+        "sampling" => "poisson is the usual one; one-pass uses each private row once",
+        "public-batch" => "public rows in a batch, as in --public-batch 200",
+        "l2" => "leave it out, or take a small number as in --l2 0.001",
         "grid-scale" => "0.5 halves the step of the grid, as in --grid-scale 0.5",
         _ => "every command explains itself: `semidp --help`, `semidp account --help`",
     }

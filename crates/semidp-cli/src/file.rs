@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Far more than any list of events or certificate needs; keeps a wrong path from filling memory.
@@ -39,7 +39,7 @@ pub struct Reserved {
     option: String,
     path: PathBuf,
     temporary: PathBuf,
-    file: Option<File>,
+    file: BufWriter<File>,
 }
 
 impl Reserved {
@@ -49,16 +49,24 @@ impl Reserved {
         let path = destination(path).map_err(failed)?;
         let temporary = temporary_beside(&path).map_err(failed)?;
         let file = OpenOptions::new().write(true).create_new(true).open(&temporary).map_err(failed)?;
-        Ok(Self { option: option.into(), path, temporary, file: Some(file) })
+        Ok(Self { option: option.into(), path, temporary, file: BufWriter::new(file) })
     }
 
     /// Puts the text where the path says, at once.
     pub fn fill(mut self, text: &str) -> Result<(), Failure> {
-        let written = self.file.take().map_or(Ok(()), |mut file| {
-            file.write_all(text.as_bytes())?;
-            file.write_all(b"\n")?;
-            file.sync_all()
-        });
+        self.line(text)?;
+        self.keep()
+    }
+
+    /// Writes a line; nothing is where the path says yet.
+    pub fn line(&mut self, text: &str) -> Result<(), Failure> {
+        let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.write_all(b"\n"));
+        written.map_err(|error| cannot_write(&self.option, &self.path, error))
+    }
+
+    /// Puts what was written where the path says, at once.
+    pub fn keep(mut self) -> Result<(), Failure> {
+        let written = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
         let moved = written.and_then(|()| fs::rename(&self.temporary, &self.path));
         moved.map_err(|error| cannot_write(&self.option, &self.path, error))
     }

@@ -5,6 +5,8 @@ mod answer;
 mod command;
 mod failure;
 mod file;
+mod meaning;
+mod metrics;
 mod number;
 mod options;
 mod output;

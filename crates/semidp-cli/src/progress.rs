@@ -14,3 +14,13 @@ pub fn bar(output: &Output, what: &'static str, total: u64) -> ProgressBar {
     }
     bar.with_message(what)
 }
+
+/// A count of something whose total is not known.
+pub fn counter(output: &Output, what: &'static str) -> ProgressBar {
+    let target = if output.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let bar = ProgressBar::with_draw_target(None, target);
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {human_pos} {msg} ({per_sec})") {
+        bar.set_style(style);
+    }
+    bar.with_message(what)
+}

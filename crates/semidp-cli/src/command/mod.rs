@@ -3,10 +3,13 @@
 mod account;
 mod calibrate;
 mod demo;
+mod evaluate;
 mod mean;
 mod plan;
+mod predict;
 mod reproduce;
 mod schema;
+mod train;
 mod verify;
 
 use crate::failure::Failure;
@@ -19,6 +22,9 @@ pub enum Command {
     #[command(subcommand)]
     Plan(plan::Plan),
     Mean(mean::Mean),
+    Train(train::Train),
+    Evaluate(evaluate::Evaluate),
+    Predict(predict::Predict),
     Schema(schema::SchemaCommand),
     Account(account::Account),
     Calibrate(calibrate::Calibrate),
@@ -33,6 +39,9 @@ impl Command {
         match self {
             Self::Plan(command) => command.run(output),
             Self::Mean(command) => command.run(output),
+            Self::Train(command) => command.run(output),
+            Self::Evaluate(command) => command.run(output),
+            Self::Predict(command) => command.run(output),
             Self::Schema(command) => command.run(output),
             Self::Account(command) => command.run(output),
             Self::Calibrate(command) => command.run(output),

@@ -2,8 +2,9 @@
 
 use super::{Centre, Mean, Radius, Scale};
 use crate::failure::Failure;
+use crate::meaning::Meaning;
 use crate::output::Output;
-use crate::{file, progress};
+use crate::progress;
 use indicatif::ProgressBar;
 use semidp::mean::{Evidence, Plan};
 use semidp_accounting::Provenance;
@@ -145,37 +146,14 @@ impl Data {
 
 /// The schema and whether there are public rows. It is the user's or learned from the public file.
 fn schema(options: &Mean, notes: &mut Vec<String>) -> Result<(Schema, bool), Failure> {
-    let Some(path) = &options.schema else {
-        let Some(public) = &options.public else {
-            return Err(Failure::input(
-                "--schema must be given without --public: what columns mean is never learned from private rows",
-                "`semidp schema --public FILE` writes one to start from; --radius must be given too",
-            ));
-        };
-        let inferred = Schema::infer(public, options.columns().as_deref())?;
-        let skipped = inferred.skipped.iter();
-        notes.extend(
-            skipped.map(|skipped| format!("column {} is left out: it {}", skipped.name, skipped.reason)),
-        );
-        return Ok((chosen(inferred.schema, options, notes)?, true));
+    let columns = options.columns();
+    let meaning = Meaning {
+        schema: options.schema.as_deref(),
+        public: options.public.as_deref(),
+        columns: columns.as_deref(),
+        without_public: "--radius must be given too",
     };
-    let schema = Schema::from_json(&file::read("--schema", path)?)?;
-    let schema = chosen(schema, options, notes)?;
-    let has_public = match &options.public {
-        None => false,
-        Some(public) => {
-            let encoding = Encoding::identity(&schema)?;
-            match open_public(public, &schema, &encoding, LoadOptions::default()) {
-                Ok(_) => true,
-                Err(semidp_table::Error::NoRows { .. }) => {
-                    notes.push("the public file has no rows: this is plain differential privacy".into());
-                    false
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-    };
-    Ok((schema, has_public))
+    meaning.find(|schema, notes| chosen(schema, options, notes), notes)
 }
 
 /// The columns that were asked for, or all that hold numbers.

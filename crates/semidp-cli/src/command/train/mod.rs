@@ -1,0 +1,269 @@
+//! `semidp train`: a linear model of the rows of two files, with a certificate.
+
+mod options;
+mod result;
+
+pub use options::Train;
+
+use crate::failure::Failure;
+use crate::file::{self, Reserved};
+use crate::meaning::Meaning;
+use crate::output::Output;
+use crate::progress;
+use indicatif::ProgressBar;
+use result::Outcome;
+use semidp::domain::{Domain, domain_named};
+use semidp::loss::Loss;
+use semidp::train::metrics::Metrics;
+use semidp::train::{Algorithm, Conduct, Progress, PublicRows, Recipe, TrainingData, algorithm_named};
+use semidp_accounting::{Adjacency, Epsilon, PrivacyBudget, Provenance};
+use semidp_core::{BlockSource, DenseTable, Private, Randomness};
+use semidp_table::{Kind, LoadOptions, Schema};
+use semidp_tabular::{Columns, SavedModel, Task};
+use serde_json::json;
+use std::path::PathBuf;
+
+/// The loss is shown about so many times during a run, on at most so many rows.
+const LOOKS: u64 = 50;
+const WATCHED_ROWS: usize = 2000;
+
+/// Everything public, before a private row is read.
+struct Prepared {
+    columns: Columns,
+    public: Option<PublicRows>,
+    /// Rows to report on, if any are public.
+    watched: Option<PublicRows>,
+    notes: Vec<String>,
+}
+
+impl Train {
+    /// Answers.
+    pub fn run(self, output: &Output) -> Result<(), Failure> {
+        self.check()?;
+        let algorithm = self.algorithm()?;
+        let budget = self.spendable(algorithm)?;
+        let domain = domain_named(&self.hyper.domain)?;
+        file::refuse_same(&[
+            ("--private", self.private.as_ref()),
+            ("--public", self.public.as_ref()),
+            ("--schema", self.schema.as_ref()),
+            ("--out", Some(&self.out)),
+            ("--certificate", self.certificate.as_ref()),
+        ])?;
+        file::refuse_same(&[
+            ("--private", self.private.as_ref()),
+            ("--validation", self.validation.as_ref()),
+            ("--out", Some(&self.out)),
+        ])?;
+        // What cannot be written should be known before anything is spent.
+        let out = Reserved::new("--out", &self.out)?;
+        let certificate =
+            self.certificate.as_ref().map(|path| Reserved::new("--certificate", path)).transpose()?;
+
+        let prepared = self.prepare()?;
+        let (loss, loss_name) = prepared.columns.target().loss(self.hyper.loss.as_deref())?;
+        let recipe = Recipe {
+            loss: &*loss,
+            domain: &*domain,
+            has_intercept: !self.hyper.no_intercept,
+            budget,
+            adjacency: self.promise.adjacency(),
+            given: self.hyper.given(),
+        };
+        if self.seed.is_some() {
+            output.warn("--seed makes noise and batches reproducible: the result is NOT private");
+        }
+        let private = self.private_rows(&prepared.columns, algorithm, output)?;
+        let conduct = Conduct {
+            randomness: self.seed.map_or(Randomness::OperatingSystem, Randomness::Seed),
+            threads: self.threads.map(|threads| threads as usize),
+        };
+        let bar = progress::bar(output, "steps", 0);
+        let watch = Watch::new(&prepared, &*loss, &bar);
+        let data = TrainingData { private, public: prepared.public.clone() };
+        let trained = algorithm.train(&recipe, data, conduct, &mut |progress| watch.see(&progress));
+        bar.finish_and_clear();
+        let mut trained = trained?;
+        self.describe(&mut trained.certificate.hyperparameters, &prepared.columns, &loss_name, &*domain);
+        if self.strict && self.private.is_some() {
+            let check = "a strict check of the rows came first: that it passed, or which column failed it, is \
+                         covered by no guarantee";
+            trained.certificate.not_covered.push(check.into());
+        }
+        let metrics = prepared.watched.as_ref().and_then(|rows| Metrics::of(&*loss, &trained.model, rows));
+        let saved = SavedModel::new(
+            &prepared.columns,
+            &trained.model,
+            &loss_name,
+            algorithm.name(),
+            trained.certificate,
+        );
+        let outcome = Outcome {
+            saved: &saved,
+            budget,
+            public_rows: prepared.public.as_ref().map(PublicRows::len),
+            metrics,
+            validated: self.validation.is_some(),
+            path: &self.out,
+        };
+        let json = outcome.json()?;
+        if let Some(place) = certificate {
+            place.fill(&pretty(&json["certificate"])?)?;
+        }
+        out.fill(&saved.to_json()?)?;
+        output.answer(&json, || outcome.text())?;
+        prepared.notes.iter().for_each(|note| output.note(note));
+        Ok(())
+    }
+
+    fn algorithm(&self) -> Result<&'static dyn Algorithm, Failure> {
+        let name = match (self.algorithm.as_str(), &self.private) {
+            // Nothing private: nothing to protect, and nothing to pay.
+            ("auto", None) => "throw-away",
+            ("auto", Some(_)) => "semi-dp-sgd",
+            (name, _) => name,
+        };
+        Ok(algorithm_named(name)?)
+    }
+
+    /// The budget; none is needed where nothing is spent.
+    fn spendable(&self, algorithm: &dyn Algorithm) -> Result<PrivacyBudget, Failure> {
+        let is_free = algorithm.name() == "throw-away" || self.private.is_none();
+        if is_free && self.budget.epsilon.is_none() && self.budget.rho.is_none() {
+            return Ok(PrivacyBudget::Pure { epsilon: Epsilon::new(0.0)? });
+        }
+        self.budget.budget()
+    }
+
+    /// Learns everything that public rows teach about columns.
+    fn prepare(&self) -> Result<Prepared, Failure> {
+        let mut notes = Vec::new();
+        let wanted = self.wanted();
+        let meaning = Meaning {
+            schema: self.schema.as_deref(),
+            public: self.public.as_deref(),
+            columns: wanted.as_deref(),
+            without_public: "--clip-norm and --learning-rate must be given too",
+        };
+        let choose = |schema: Schema, _: &mut Vec<String>| match &wanted {
+            Some(wanted) => Ok(schema.select(wanted)?),
+            None => Ok(schema),
+        };
+        let (schema, has_public) = meaning.find(choose, &mut notes)?;
+        let task = self.task(&schema, &mut notes)?;
+        let public = self.public.as_deref().filter(|_| has_public);
+        let columns = Columns::learn(schema, &self.target, task, public)?;
+        if !columns.constant().is_empty() {
+            let names = columns.constant().join(", ");
+            notes.push(format!("columns that do not vary in the public rows are left out: {names}"));
+        }
+        let public = public.map(|path| columns.public_rows(path)).transpose()?;
+        let public = public.map(|(rows, unknown)| {
+            if unknown > 0 {
+                notes.push(format!("{unknown} public rows without a known {} are left out", self.target));
+            }
+            rows
+        });
+        let watched = match &self.validation {
+            Some(path) => Some(columns.public_rows(path)?.0),
+            None => public.clone(),
+        };
+        Ok(Prepared { columns, public, watched, notes })
+    }
+
+    fn task(&self, schema: &Schema, notes: &mut Vec<String>) -> Result<Task, Failure> {
+        if let Some(task) = self.task {
+            return Ok(task.task());
+        }
+        let position = schema.position(&self.target).map_err(|error| {
+            Failure::input(error.to_string(), "--target is the name of a column of the files")
+        })?;
+        let task = match schema.columns()[position].kind {
+            Kind::Category { .. } => Task::Classification,
+            Kind::Number { .. } => Task::Regression,
+        };
+        notes.push(format!("--task was not given: {} is taken as {}", self.target, task.name()));
+        Ok(task)
+    }
+
+    /// The private rows in memory, closed. None are read by an algorithm that throws them away.
+    fn private_rows(
+        &self,
+        columns: &Columns,
+        algorithm: &dyn Algorithm,
+        output: &Output,
+    ) -> Result<Private<Box<dyn BlockSource>>, Failure> {
+        let width = columns.features().len() + 1;
+        let Some(path) = self.private.as_ref().filter(|_| algorithm.name() != "throw-away") else {
+            return Ok(Private::new(Box::new(DenseTable::<f32>::new(Vec::new(), width)?)));
+        };
+        let mut loading = LoadOptions::default().strict(self.strict);
+        let bar = match self.promise.adjacency() {
+            Adjacency::ReplaceOne => progress::counter(output, "private rows read"),
+            // Their number is secret.
+            Adjacency::AddRemove => ProgressBar::hidden(),
+        };
+        let ticking = bar.clone();
+        loading = loading.on_rows(move |rows| ticking.inc(rows));
+        let rows = columns.private_rows(path, loading)?.in_memory();
+        bar.finish_and_clear();
+        Ok(rows?.boxed())
+    }
+
+    /// Adds what the algorithm does not know.
+    fn describe(&self, entries: &mut Vec<Provenance>, columns: &Columns, loss: &str, domain: &dyn Domain) {
+        let mut entry = |name: &str, value: serde_json::Value, is_given: bool, otherwise: &str| {
+            let source = if is_given { "user" } else { otherwise };
+            entries.push(Provenance { name: name.into(), value, source: source.into() });
+        };
+        entry("loss", json!(loss), self.hyper.loss.is_some(), "default");
+        entry("domain", json!(domain.name()), domain.name() != "everywhere", "default");
+        entry("intercept", json!(!self.hyper.no_intercept), self.hyper.no_intercept, "default");
+        let schema = if self.schema.is_some() { "user" } else { "public data" };
+        entry("features", json!(columns.features().len()), false, schema);
+    }
+}
+
+/// Shows how a run goes, on public rows and released iterates.
+struct Watch<'a> {
+    rows: Option<PublicRows>,
+    loss: &'a dyn Loss,
+    bar: &'a ProgressBar,
+    validated: bool,
+}
+
+impl<'a> Watch<'a> {
+    fn new(prepared: &Prepared, loss: &'a dyn Loss, bar: &'a ProgressBar) -> Self {
+        let rows = prepared.watched.as_ref().filter(|_| !bar.is_hidden()).map(|rows| {
+            let some: Vec<usize> =
+                (0..rows.len()).step_by(rows.len().div_ceil(WATCHED_ROWS).max(1)).collect();
+            rows.some(&some)
+        });
+        let validated = prepared.watched != prepared.public;
+        Self { rows, loss, bar, validated }
+    }
+
+    fn see(&self, progress: &Progress<'_>) {
+        self.bar.set_length(progress.steps);
+        self.bar.set_position(progress.step);
+        let often = progress.steps.div_ceil(LOOKS).max(1);
+        if progress.step.is_multiple_of(often)
+            && let Some(rows) = &self.rows
+        {
+            let what = if self.validated { "validation loss" } else { "public loss" };
+            let value = progress.model.mean_loss(self.loss, rows);
+            self.bar.set_message(format!("steps, {what} {value:.4}"));
+        }
+    }
+}
+
+fn pretty(json: &serde_json::Value) -> Result<String, Failure> {
+    serde_json::to_string_pretty(json)
+        .map_err(|error| Failure::other(format!("cannot write the answer as JSON: {error}")))
+}
+
+/// Where a model is read from.
+pub fn read_model(path: &PathBuf) -> Result<SavedModel, Failure> {
+    SavedModel::from_json(&file::read("--model", path)?)
+        .map_err(|error| Failure::from(error).about(&format!("--model {}", path.display())))
+}
