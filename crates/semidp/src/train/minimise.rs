@@ -11,18 +11,29 @@ const SUBGRADIENT_STEPS: usize = 2000;
 /// fewer rows than columns), by L-BFGS for smooth losses, by averaged subgradients for others. It reads no private
 /// row.
 pub fn minimise(loss: &dyn Loss, rows: &PublicRows, shape: &Model, ridge: f64) -> Vec<f64> {
+    minimise_to(loss, rows, shape, ridge, 1e-8)
+}
+
+/// The same, to a gradient so much shorter than at the start, which is the given model.
+pub(super) fn minimise_to(
+    loss: &dyn Loss,
+    rows: &PublicRows,
+    shape: &Model,
+    ridge: f64,
+    accuracy: f64,
+) -> Vec<f64> {
     if loss.name() == "squared" {
         return least_squares(rows, shape, ridge);
     }
     let with_ridge = |w: &[f64]| {
         let model = shape.with_weights(w.to_vec());
         let square: f64 = w.iter().map(|x| x * x).sum();
-        let mut gradient = model.mean_gradient(loss, rows);
+        let (value, mut gradient) = model.mean_loss_and_gradient(loss, rows);
         gradient.iter_mut().zip(w).for_each(|(g, w)| *g += ridge * w);
-        (model.mean_loss(loss, rows) + 0.5 * ridge * square, gradient)
+        (value + 0.5 * ridge * square, gradient)
     };
     if loss.smoothness().is_some() {
-        return lbfgs::minimise(shape.weights.clone(), 1e-8, with_ridge);
+        return lbfgs::minimise(shape.weights.clone(), accuracy, with_ridge);
     }
     let typical =
         (0..rows.len()).map(|row| rows.squared_norm(row) + 1.0).sum::<f64>() / rows.len().max(1) as f64;

@@ -78,13 +78,21 @@ impl Model {
 
     /// The gradient of the mean loss on public rows.
     pub fn mean_gradient(&self, loss: &dyn Loss, rows: &PublicRows) -> Vec<f64> {
+        self.mean_loss_and_gradient(loss, rows).1
+    }
+
+    /// Both in one go.
+    pub fn mean_loss_and_gradient(&self, loss: &dyn Loss, rows: &PublicRows) -> (f64, Vec<f64>) {
         let (mut scores, mut residuals) = (vec![0.0; self.outputs], vec![0.0; self.outputs]);
         let mut gradient = vec![0.0; self.weights.len()];
+        let mut total = 0.0;
+        let count = rows.len().max(1) as f64;
         for row in 0..rows.len() {
             self.scores_into(rows, row, &mut scores);
+            total += loss.value(&scores, rows.label(row));
             loss.residuals(&scores, rows.label(row), &mut residuals);
-            self.add_gradient(rows, row, &residuals, 1.0 / rows.len() as f64, &mut gradient);
+            self.add_gradient(rows, row, &residuals, 1.0 / count, &mut gradient);
         }
-        gradient
+        (total / count, gradient)
     }
 }
