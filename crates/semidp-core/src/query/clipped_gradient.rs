@@ -7,7 +7,7 @@
 
 use super::clip::{Accumulator, SHY};
 use super::clipped_sum::fits;
-use super::outer::{Length, Loops, Scale, Stage, Vectors};
+use super::outer::{Ahead, Length, Loops, Scale, Stage, Vectors};
 use super::sealed::{Question, Work};
 use super::{Grid, L2};
 use crate::data::{Block, BlockSource, CsrBlock, Number, Public, Selection};
@@ -142,11 +142,16 @@ impl ClippedGradient<'_> {
         if self.has_intercept { self.weights[(output + 1) * self.stride() - 1] } else { 0.0 }
     }
 
-    /// How long a row is whose squares sum to about `square`; `None` if it contributes nothing. Columns are those
-    /// that are not zero for certain.
-    pub(super) fn length<T: Loops>(&self, vectors: Vectors, row: &[T], square: f64) -> Option<Length> {
+    /// How long a row is whose squares sum to about `square`; `None` if it contributes nothing.
+    pub(super) fn length<T: Loops>(
+        &self,
+        vectors: Vectors,
+        row: &[T],
+        square: f64,
+        ahead: &[T],
+    ) -> Option<Length> {
         let scale = Scale::of(square, self.has_intercept)?;
-        let square = T::square_of_steps(vectors, row, scale.factor());
+        let square = T::square_of_steps(vectors, row, scale.factor(), ahead);
         Length::new(scale, square, row.len(), self.has_intercept)
     }
 
@@ -208,10 +213,10 @@ impl Work for Gradients<'_> {
 
     fn into_sums(mut self) -> Vec<i64> {
         if let Some(stage) = &mut self.single {
-            stage.settle(self.query, self.vectors, &mut self.sums);
+            stage.settle(self.query, self.vectors, &mut self.sums, &mut Ahead::nothing());
         }
         if let Some(stage) = &mut self.double {
-            stage.settle(self.query, self.vectors, &mut self.sums);
+            stage.settle(self.query, self.vectors, &mut self.sums, &mut Ahead::nothing());
         }
         let mut all = Vec::with_capacity(self.query.weights.len());
         self.sums.into_iter().for_each(|sums| all.append(&mut sums.into_sums()));
@@ -251,7 +256,7 @@ impl Gradients<'_> {
         }
         let square = values.iter().map(|x| x.to_f64() * x.to_f64()).sum::<f64>();
         // Entries are not in whole lanes.
-        let Some(length) = query.length(Vectors::NONE, values, square) else { return };
+        let Some(length) = query.length(Vectors::NONE, values, square, &[]) else { return };
         let score = |(output, weights): (usize, &[f64])| {
             let products = columns.iter().zip(values).map(|(&j, x)| weights[j as usize] * x.to_f64());
             products.sum::<f64>() + query.intercept(output)

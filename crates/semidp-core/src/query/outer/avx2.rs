@@ -9,14 +9,22 @@ use super::super::clip::LANES;
 use super::ROWS;
 use super::bound::{MOST_STEPS, SQUARES_AT_ONCE};
 use std::arch::x86_64::*;
+use std::slice::Chunks;
 
-/// Copies a row and returns its sum of squares, while the numbers of another row are fetched: rows of a sample lie
-/// apart in memory, and nothing else would fetch the next one in time.
+/// Fetches the next line of numbers that will be needed.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) fn copy(row: &[f32], to: &mut [f32], next: &[f32]) -> f32 {
+fn fetch(lines: &mut Chunks<'_, f32>) {
+    if let Some(line) = lines.next() {
+        _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast());
+    }
+}
+
+/// Copies a row and returns its sum of squares.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn copy(row: &[f32], to: &mut [f32]) -> f32 {
     let whole = row.len() / LANES * LANES;
-    let mut ahead = next.chunks(LANES);
     let (mut low, mut high) = (_mm256_setzero_ps(), _mm256_setzero_ps());
     let (lanes, last) = to.split_at_mut(whole);
     let mut add = |to: &[f32; LANES]| {
@@ -26,9 +34,6 @@ pub(super) fn copy(row: &[f32], to: &mut [f32], next: &[f32]) -> f32 {
         high = _mm256_add_ps(high, _mm256_mul_ps(x1, x1));
     };
     for (x, to) in row.as_chunks::<LANES>().0.iter().zip(lanes.as_chunks_mut::<LANES>().0) {
-        if let Some(line) = ahead.next() {
-            _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast());
-        }
         *to = *x;
         add(x);
     }
@@ -43,7 +48,8 @@ pub(super) fn copy(row: &[f32], to: &mut [f32], next: &[f32]) -> f32 {
 /// Σ trunc(x_j·scale)², each at most `MOST_STEPS` in absolute value; saturates.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) fn square_of_steps(row: &[f32], scale: f32) -> u64 {
+pub(super) fn square_of_steps(row: &[f32], scale: f32, ahead: &[f32]) -> u64 {
+    let mut lines = ahead.chunks(LANES);
     let most = _mm256_set1_ps(MOST_STEPS as f32);
     let least = _mm256_sub_ps(_mm256_setzero_ps(), most);
     let scale = _mm256_set1_ps(scale);
@@ -51,6 +57,7 @@ pub(super) fn square_of_steps(row: &[f32], scale: f32) -> u64 {
     for part in row.as_chunks::<HALF>().0.chunks(SQUARES_AT_ONCE / HALF - 1) {
         let (mut even, mut odd) = (_mm256_setzero_si256(), _mm256_setzero_si256());
         for x in part {
+            fetch(&mut lines);
             // The second operand is the answer where the first is not a number.
             let scaled = _mm256_mul_ps(load(x), scale);
             let steps = _mm256_cvttps_epi32(_mm256_min_ps(_mm256_max_ps(scaled, least), most));
@@ -69,13 +76,16 @@ pub(super) fn square_of_steps(row: &[f32], scale: f32) -> u64 {
 pub(super) fn scores<const OUTPUTS: usize>(
     rows: [&[f32]; 2],
     weights: [&[f32]; OUTPUTS],
+    ahead: &[f32],
 ) -> [[f32; OUTPUTS]; 2] {
+    let mut lines = ahead.chunks(LANES);
     let rows = rows.map(|row| row.as_chunks::<LANES>().0);
     let count = rows[0].len();
     let rows = rows.map(|row| &row[..count]);
     let weights = weights.map(|weights| &weights.as_chunks::<LANES>().0[..count]);
     let mut sums = [[[_mm256_setzero_ps(); 2]; OUTPUTS]; 2];
     for i in 0..count {
+        fetch(&mut lines);
         let ([a0, a1], [b0, b1]) = (halves(&rows[0][i]), halves(&rows[1][i]));
         let x = [[load(a0), load(a1)], [load(b0), load(b1)]];
         for output in 0..OUTPUTS {
@@ -106,7 +116,9 @@ pub(super) fn add_rows<const OUTPUTS: usize>(
     rows: [&[f32]; ROWS],
     coefficients: [[f32; OUTPUTS]; ROWS],
     sums: [&mut [i32]; OUTPUTS],
+    ahead: &[f32],
 ) {
+    let mut lines = ahead.chunks(LANES);
     let mut factors = [[_mm256_setzero_ps(); OUTPUTS]; ROWS];
     for (to, from) in factors.as_flattened_mut().iter_mut().zip(coefficients.as_flattened()) {
         *to = _mm256_set1_ps(*from);
@@ -116,6 +128,7 @@ pub(super) fn add_rows<const OUTPUTS: usize>(
     let rows = rows.map(|row| &row[..count]);
     let sums = sums.map(|sums| &mut sums.as_chunks_mut::<HALF>().0[..count]);
     for i in 0..count {
+        fetch(&mut lines);
         let mut sum = [_mm256_setzero_si256(); OUTPUTS];
         for output in 0..OUTPUTS {
             sum[output] = load_integers(&sums[output][i]);

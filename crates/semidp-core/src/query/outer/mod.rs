@@ -4,6 +4,7 @@
 //! rows or outputs. A score is a function of its row and its weights, and a row's integers are a function of the
 //! row and its coefficients: which rows are at hand together makes no difference to the bits.
 
+mod ahead;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod bound;
@@ -11,6 +12,7 @@ mod plain;
 mod stage;
 
 use crate::data::Number;
+pub(super) use ahead::Ahead;
 use bound::MOST_STEPS;
 pub(super) use bound::{Length, Scale};
 pub(super) use stage::Stage;
@@ -36,16 +38,16 @@ impl Vectors {
     pub(super) const NONE: Self = Self(false);
 }
 
-/// The loops, in either precision.
+/// The loops, in either precision. `ahead` are numbers of rows that will come next: a sample's rows lie apart in memory,
+/// and nothing else would fetch them in time.
 pub(super) trait Loops: Number {
-    /// Copies a row into whole lanes, with zeros behind it, and returns about its sum of squares; `next` is the row
-    /// that will come next.
-    fn copy(_: Vectors, row: &[Self], to: &mut [Self], _next: &[Self]) -> Self {
+    /// Copies a row into whole lanes, with zeros behind it, and returns about its sum of squares.
+    fn copy(_: Vectors, row: &[Self], to: &mut [Self]) -> Self {
         plain::copy(row, to)
     }
 
     /// Σ trunc(x_j·scale)², each integer at most [`MOST_STEPS`] in absolute value; saturates.
-    fn square_of_steps(_: Vectors, row: &[Self], scale: Self) -> u64 {
+    fn square_of_steps(_: Vectors, row: &[Self], scale: Self, _ahead: &[Self]) -> u64 {
         plain::square_of_steps(row, scale)
     }
 
@@ -54,6 +56,7 @@ pub(super) trait Loops: Number {
         _: Vectors,
         rows: [&[Self]; 2],
         weights: [&[Self]; OUTPUTS],
+        _ahead: &[Self],
     ) -> [[Self; OUTPUTS]; 2] {
         plain::scores(rows, weights)
     }
@@ -66,6 +69,7 @@ pub(super) trait Loops: Number {
         coefficients: [[Self; OUTPUTS]; ROWS],
         sums: [&mut [i32]; OUTPUTS],
         most: f64,
+        _ahead: &[Self],
     ) {
         plain::add_rows(rows, coefficients, sums, Self::of(most));
     }
@@ -80,13 +84,13 @@ impl Loops for f32 {}
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "calling code compiled for a processor feature")]
 impl Loops for f32 {
-    fn copy(vectors: Vectors, row: &[f32], to: &mut [f32], next: &[f32]) -> f32 {
-        if vectors.0 { unsafe { avx2::copy(row, to, next) } } else { plain::copy(row, to) }
+    fn copy(vectors: Vectors, row: &[f32], to: &mut [f32]) -> f32 {
+        if vectors.0 { unsafe { avx2::copy(row, to) } } else { plain::copy(row, to) }
     }
 
-    fn square_of_steps(vectors: Vectors, row: &[f32], scale: f32) -> u64 {
+    fn square_of_steps(vectors: Vectors, row: &[f32], scale: f32, ahead: &[f32]) -> u64 {
         if vectors.0 {
-            unsafe { avx2::square_of_steps(row, scale) }
+            unsafe { avx2::square_of_steps(row, scale, ahead) }
         } else {
             plain::square_of_steps(row, scale)
         }
@@ -96,8 +100,9 @@ impl Loops for f32 {
         vectors: Vectors,
         rows: [&[f32]; 2],
         weights: [&[f32]; OUTPUTS],
+        ahead: &[f32],
     ) -> [[f32; OUTPUTS]; 2] {
-        if vectors.0 { unsafe { avx2::scores(rows, weights) } } else { plain::scores(rows, weights) }
+        if vectors.0 { unsafe { avx2::scores(rows, weights, ahead) } } else { plain::scores(rows, weights) }
     }
 
     fn add_rows<const OUTPUTS: usize>(
@@ -106,9 +111,10 @@ impl Loops for f32 {
         coefficients: [[f32; OUTPUTS]; ROWS],
         sums: [&mut [i32]; OUTPUTS],
         most: f64,
+        ahead: &[f32],
     ) {
         if vectors.0 {
-            unsafe { avx2::add_rows(rows, coefficients, sums) }
+            unsafe { avx2::add_rows(rows, coefficients, sums, ahead) }
         } else {
             plain::add_rows(rows, coefficients, sums, most as f32);
         }

@@ -2,12 +2,8 @@
 
 use super::super::clip::{Accumulator, LANES};
 use super::super::clipped_gradient::ClippedGradient;
-use super::{Length, Loops, ROWS, Vectors};
+use super::{Ahead, Length, Loops, ROWS, Vectors};
 use crate::data::DenseBlock;
-
-/// At most so many rows, of at most so many numbers in all (but enough to add together): they should stay in the cache.
-const MOST_ROWS: usize = 16;
-const MOST_NUMBERS: usize = 1 << 16;
 
 /// Copies of rows in whole lanes, whatever block they came from, and a query's weights in their precision.
 ///
@@ -18,9 +14,8 @@ pub(in crate::query) struct Stage<T> {
     padded: usize,
     /// Of each output, padded.
     weights: Vec<T>,
-    /// Room for some rows, and one row of zeros.
+    /// Room for a few rows, and one row of zeros.
     rows: Vec<T>,
-    capacity: usize,
     /// Of the rows at hand: label and length.
     known: Vec<(f64, Length)>,
     scores: Vec<f64>,
@@ -32,7 +27,6 @@ impl<T: Loops> Stage<T> {
     /// Without rows.
     pub(in crate::query) fn new(query: &ClippedGradient<'_>) -> Self {
         let padded = query.features.next_multiple_of(LANES);
-        let capacity = (MOST_NUMBERS / padded).clamp(ROWS, MOST_ROWS);
         let mut weights = vec![T::default(); query.outputs * padded];
         for (to, w) in weights.chunks_exact_mut(padded).zip(query.weights()) {
             to.iter_mut().zip(w).for_each(|(to, w)| *to = T::of(*w));
@@ -40,12 +34,11 @@ impl<T: Loops> Stage<T> {
         Self {
             padded,
             weights,
-            rows: vec![T::default(); (capacity + 1) * padded],
-            capacity,
-            known: Vec::with_capacity(capacity),
-            scores: vec![0.0; capacity * query.outputs],
+            rows: vec![T::default(); (ROWS + 1) * padded],
+            known: Vec::with_capacity(ROWS),
+            scores: vec![0.0; ROWS * query.outputs],
             residuals: vec![0.0; query.outputs],
-            coefficients: vec![T::default(); capacity * query.outputs],
+            coefficients: vec![T::default(); ROWS * query.outputs],
         }
     }
 
@@ -58,19 +51,23 @@ impl<T: Loops> Stage<T> {
         chosen: &[usize],
         sums: &mut [Accumulator],
     ) {
-        let row = |unit: usize| &block.values[unit * block.width..(unit + 1) * block.width];
+        // As many as there are loops over a few rows: one of the steps of each row, one of scores for each two rows and two
+        // outputs, and two of sums for each two outputs.
+        let shares = 1 + query.outputs.div_ceil(2);
+        let mut ahead = Ahead::new(block.values, block.width, chosen, shares);
         for (place, &unit) in chosen.iter().enumerate() {
-            let next = chosen.get(place + 1).map_or(&[][..], |&unit| row(unit));
-            let (features, label) = row(unit).split_at(query.features);
+            ahead.reach(place);
+            let row = &block.values[unit * block.width..(unit + 1) * block.width];
+            let (features, label) = row.split_at(query.features);
             let at = self.known.len() * self.padded;
             let copy = &mut self.rows[at..at + self.padded];
-            let square = T::copy(vectors, features, copy, next).to_f64();
+            let square = T::copy(vectors, features, copy).to_f64();
             // A row without a length is overwritten by the next one.
-            if let Some(length) = query.length(vectors, copy, square) {
+            if let Some(length) = query.length(vectors, copy, square, ahead.share()) {
                 self.known.push((label[0].to_f64(), length));
             }
-            if self.known.len() == self.capacity {
-                self.settle(query, vectors, sums);
+            if self.known.len() == ROWS {
+                self.settle(query, vectors, sums, &mut ahead);
             }
         }
     }
@@ -81,11 +78,12 @@ impl<T: Loops> Stage<T> {
         query: &ClippedGradient<'_>,
         vectors: Vectors,
         sums: &mut [Accumulator],
+        ahead: &mut Ahead<'_, T>,
     ) {
         let outputs = query.outputs;
-        self.find_scores(query, vectors);
+        self.find_scores(query, vectors, ahead);
         // Those that contribute.
-        let mut kept = [0; MOST_ROWS];
+        let mut kept = [0; ROWS];
         let mut count = 0;
         for (place, (label, length)) in self.known.drain(..).enumerate() {
             let of_row = place * outputs..(place + 1) * outputs;
@@ -95,12 +93,12 @@ impl<T: Loops> Stage<T> {
                 count += 1;
             }
         }
-        for places in kept[..count].chunks(ROWS) {
-            self.add_rows(query, vectors, places, sums);
+        if count > 0 {
+            self.add_rows(query, vectors, &kept[..count], sums, ahead);
         }
     }
 
-    fn find_scores(&mut self, query: &ClippedGradient<'_>, vectors: Vectors) {
+    fn find_scores(&mut self, query: &ClippedGradient<'_>, vectors: Vectors, ahead: &mut Ahead<'_, T>) {
         let (outputs, padded) = (query.outputs, self.padded);
         let row = |place: usize| &self.rows[place * padded..(place + 1) * padded];
         let of_output = |output: usize| &self.weights[output * padded..(output + 1) * padded];
@@ -114,12 +112,13 @@ impl<T: Loops> Stage<T> {
                 }
             };
             for output in (1..outputs).step_by(2) {
-                let [a, b] = T::scores(vectors, rows, [of_output(output - 1), of_output(output)]);
+                let [a, b] =
+                    T::scores(vectors, rows, [of_output(output - 1), of_output(output)], ahead.share());
                 keep(output - 1, [a[0], b[0]]);
                 keep(output, [a[1], b[1]]);
             }
             if outputs % 2 == 1 {
-                let [[a], [b]] = T::scores(vectors, rows, [of_output(outputs - 1)]);
+                let [[a], [b]] = T::scores(vectors, rows, [of_output(outputs - 1)], ahead.share());
                 keep(outputs - 1, [a, b]);
             }
         }
@@ -132,10 +131,11 @@ impl<T: Loops> Stage<T> {
         vectors: Vectors,
         places: &[usize],
         sums: &mut [Accumulator],
+        ahead: &mut Ahead<'_, T>,
     ) {
         let (outputs, padded) = (query.outputs, self.padded);
         // Missing rows are zeros.
-        let place = |i: usize| places.get(i).copied().unwrap_or(self.capacity);
+        let place = |i: usize| places.get(i).copied().unwrap_or(ROWS);
         let rows: [&[T]; ROWS] = std::array::from_fn(|i| &self.rows[place(i) * padded..][..padded]);
         let coefficient = |i: usize, output: usize| match places.get(i) {
             Some(place) => self.coefficients[place * outputs + output],
@@ -149,11 +149,18 @@ impl<T: Loops> Stage<T> {
                 [a, b] => {
                     let of_row = |i| [coefficient(i, first), coefficient(i, first + 1)];
                     let sums = [&mut a.narrow[..], &mut b.narrow];
-                    T::add_rows(vectors, rows, std::array::from_fn(of_row), sums, most);
+                    T::add_rows(vectors, rows, std::array::from_fn(of_row), sums, most, ahead.share());
                 }
                 [a] => {
                     let of_row = |i| [coefficient(i, first)];
-                    T::add_rows(vectors, rows, std::array::from_fn(of_row), [&mut a.narrow], most);
+                    T::add_rows(
+                        vectors,
+                        rows,
+                        std::array::from_fn(of_row),
+                        [&mut a.narrow],
+                        most,
+                        ahead.share(),
+                    );
                 }
                 _ => {}
             }
