@@ -51,6 +51,16 @@ pub(super) fn store_integers(numbers: &mut [i32; HALF], values: __m256i) {
     }
 }
 
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn store(numbers: &mut [f32; HALF], values: __m256) {
+    // SAFETY: the reference is to eight numbers, and the store needs no alignment.
+    #[expect(unsafe_code, reason = "a vector store takes a pointer")]
+    unsafe {
+        _mm256_storeu_ps(numbers.as_mut_ptr(), values);
+    }
+}
+
 /// Σ (x_j − c_j)² in the lanes and the order of the plain code.
 #[inline]
 #[target_feature(enable = "avx2")]

@@ -1,20 +1,38 @@
 //! The loops of [`super`] with AVX2 instructions: the same bits as the plain ones. All rows, weights and sums are in whole
 //! groups of lanes.
 //!
-//! Loops instead of `map`: a closure is not compiled for the same processor as the library function that calls it, and
-//! would be called for every number.
+//! No closure is handed to `map` where vectors are at work: it would not be compiled for the same processor as the library
+//! function that calls it, hence not become part of the loop.
 
-use super::super::avx2::{HALF, across, halves, load, load_integers, store_integers, sum_of_lanes};
+use super::super::avx2::{HALF, across, halves, load, load_integers, store, store_integers, sum_of_lanes};
 use super::super::clip::LANES;
 use super::ROWS;
 use super::bound::{MOST_STEPS, SQUARES_AT_ONCE};
 use std::arch::x86_64::*;
-use std::slice::Chunks;
+use std::slice::Iter;
+
+/// Slices as vectors, of which there are equally many, so that the loops need not check it.
+#[inline(always)]
+fn vectors<const N: usize>(slices: [&[f32]; N], count: usize) -> [&[[f32; HALF]]; N] {
+    slices.map(|slice| &slice.as_chunks().0[..count])
+}
+
+/// The same of sums.
+#[inline(always)]
+fn integers<const N: usize>(slices: [&mut [i32]; N], count: usize) -> [&mut [[i32; HALF]]; N] {
+    slices.map(|slice| &mut slice.as_chunks_mut().0[..count])
+}
+
+/// The numbers to fetch, by cache lines.
+#[inline(always)]
+fn lines(ahead: &[f32]) -> Iter<'_, [f32; LANES]> {
+    ahead.as_chunks().0.iter()
+}
 
 /// Fetches the next line of numbers that will be needed.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn fetch(lines: &mut Chunks<'_, f32>) {
+fn fetch(lines: &mut Iter<'_, [f32; LANES]>) {
     if let Some(line) = lines.next() {
         _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast());
     }
@@ -49,7 +67,7 @@ pub(super) fn copy(row: &[f32], to: &mut [f32]) -> f32 {
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn square_of_steps(row: &[f32], scale: f32, ahead: &[f32]) -> u64 {
-    let mut lines = ahead.chunks(LANES);
+    let mut lines = lines(ahead);
     let most = _mm256_set1_ps(MOST_STEPS as f32);
     let least = _mm256_sub_ps(_mm256_setzero_ps(), most);
     let scale = _mm256_set1_ps(scale);
@@ -70,46 +88,42 @@ pub(super) fn square_of_steps(row: &[f32], scale: f32, ahead: &[f32]) -> u64 {
     total
 }
 
-/// Σ x_j·w_j of two rows with the weights of some outputs, which loads each number for several products.
+/// Adds x_j·w_j of a few rows and the weights of some outputs to their lanes, which loads each number for several
+/// products.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) fn scores<const OUTPUTS: usize>(
-    rows: [&[f32]; 2],
+pub(super) fn add_scores<const OUTPUTS: usize>(
+    rows: [&[f32]; ROWS],
     weights: [&[f32]; OUTPUTS],
+    lanes: &mut [[[f32; HALF]; OUTPUTS]; ROWS],
     ahead: &[f32],
-) -> [[f32; OUTPUTS]; 2] {
-    let mut lines = ahead.chunks(LANES);
-    let rows = rows.map(|row| row.as_chunks::<LANES>().0);
-    let count = rows[0].len();
-    let rows = rows.map(|row| &row[..count]);
-    let weights = weights.map(|weights| &weights.as_chunks::<LANES>().0[..count]);
-    let mut sums = [[[_mm256_setzero_ps(); 2]; OUTPUTS]; 2];
+) {
+    let mut lines = lines(ahead);
+    let count = rows[0].len() / HALF;
+    let (rows, weights) = (vectors(rows, count), vectors(weights, count));
+    let mut sums = [[_mm256_setzero_ps(); OUTPUTS]; ROWS];
+    for (sum, lanes) in sums.as_flattened_mut().iter_mut().zip(lanes.as_flattened()) {
+        *sum = load(lanes);
+    }
     for i in 0..count {
         fetch(&mut lines);
-        let ([a0, a1], [b0, b1]) = (halves(&rows[0][i]), halves(&rows[1][i]));
-        let x = [[load(a0), load(a1)], [load(b0), load(b1)]];
+        let mut w = [_mm256_setzero_ps(); OUTPUTS];
         for output in 0..OUTPUTS {
-            let [w0, w1] = halves(&weights[output][i]);
-            let w = [load(w0), load(w1)];
-            for row in 0..2 {
-                for half in 0..2 {
-                    let product = _mm256_mul_ps(x[row][half], w[half]);
-                    sums[row][output][half] = _mm256_add_ps(sums[row][output][half], product);
-                }
+            w[output] = load(&weights[output][i]);
+        }
+        for row in 0..ROWS {
+            let x = load(&rows[row][i]);
+            for output in 0..OUTPUTS {
+                sums[row][output] = _mm256_add_ps(sums[row][output], _mm256_mul_ps(x, w[output]));
             }
         }
     }
-    let mut scores = [[0.0; OUTPUTS]; 2];
-    for row in 0..2 {
-        for output in 0..OUTPUTS {
-            let [low, high] = sums[row][output];
-            scores[row][output] = across(low, high);
-        }
+    for (sum, lanes) in sums.as_flattened().iter().zip(lanes.as_flattened_mut()) {
+        store(lanes, *sum);
     }
-    scores
 }
 
-/// Adds trunc(a·x_j) of four rows to the sums of some outputs, which loads and stores each sum once for all rows.
+/// Adds trunc(a·x_j) of a few rows to the sums of some outputs, which loads and stores each sum once for all rows.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn add_rows<const OUTPUTS: usize>(
@@ -118,15 +132,13 @@ pub(super) fn add_rows<const OUTPUTS: usize>(
     sums: [&mut [i32]; OUTPUTS],
     ahead: &[f32],
 ) {
-    let mut lines = ahead.chunks(LANES);
+    let mut lines = lines(ahead);
     let mut factors = [[_mm256_setzero_ps(); OUTPUTS]; ROWS];
     for (to, from) in factors.as_flattened_mut().iter_mut().zip(coefficients.as_flattened()) {
         *to = _mm256_set1_ps(*from);
     }
-    let rows = rows.map(|row| row.as_chunks::<HALF>().0);
-    let count = rows[0].len();
-    let rows = rows.map(|row| &row[..count]);
-    let sums = sums.map(|sums| &mut sums.as_chunks_mut::<HALF>().0[..count]);
+    let count = rows[0].len() / HALF;
+    let (rows, sums) = (vectors(rows, count), integers(sums, count));
     for i in 0..count {
         fetch(&mut lines);
         let mut sum = [_mm256_setzero_si256(); OUTPUTS];

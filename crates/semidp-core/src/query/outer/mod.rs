@@ -17,8 +17,11 @@ use bound::MOST_STEPS;
 pub(super) use bound::{Length, Scale};
 pub(super) use stage::Stage;
 
-/// Rows that are added together.
+/// Rows that are worked on together.
 pub(super) const ROWS: usize = 4;
+
+/// A score is summed in so many lanes: of a few rows and two outputs they fill half of the vector registers.
+const SCORE_LANES: usize = 8;
 
 /// Whether this processor has the vector instructions of the loops here: only a look at it can say so.
 #[derive(Debug, Clone, Copy)]
@@ -51,14 +54,15 @@ pub(super) trait Loops: Number {
         plain::square_of_steps(row, scale)
     }
 
-    /// The scores of two rows for some outputs.
-    fn scores<const OUTPUTS: usize>(
+    /// Adds x_j·w_j of a few rows and the weights of some outputs to the lanes of their scores.
+    fn add_scores<const OUTPUTS: usize>(
         _: Vectors,
-        rows: [&[Self]; 2],
+        rows: [&[Self]; ROWS],
         weights: [&[Self]; OUTPUTS],
+        lanes: &mut [[[Self; SCORE_LANES]; OUTPUTS]; ROWS],
         _ahead: &[Self],
-    ) -> [[Self; OUTPUTS]; 2] {
-        plain::scores(rows, weights)
+    ) {
+        plain::add_scores(rows, weights, lanes);
     }
 
     /// Adds trunc(a·x_j) of a few rows to the sums of some outputs. The caller knows that no integer is larger than
@@ -96,13 +100,18 @@ impl Loops for f32 {
         }
     }
 
-    fn scores<const OUTPUTS: usize>(
+    fn add_scores<const OUTPUTS: usize>(
         vectors: Vectors,
-        rows: [&[f32]; 2],
+        rows: [&[f32]; ROWS],
         weights: [&[f32]; OUTPUTS],
+        lanes: &mut [[[f32; SCORE_LANES]; OUTPUTS]; ROWS],
         ahead: &[f32],
-    ) -> [[f32; OUTPUTS]; 2] {
-        if vectors.0 { unsafe { avx2::scores(rows, weights, ahead) } } else { plain::scores(rows, weights) }
+    ) {
+        if vectors.0 {
+            unsafe { avx2::add_scores(rows, weights, lanes, ahead) }
+        } else {
+            plain::add_scores(rows, weights, lanes);
+        }
     }
 
     fn add_rows<const OUTPUTS: usize>(

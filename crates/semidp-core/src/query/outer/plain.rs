@@ -1,7 +1,7 @@
 //! The loops without vector instructions.
 
 use super::super::clip::{dot, steps};
-use super::{MOST_STEPS, ROWS};
+use super::{MOST_STEPS, ROWS, SCORE_LANES};
 use crate::data::Number;
 
 pub(super) fn copy<T: Number>(row: &[T], to: &mut [T]) -> T {
@@ -19,11 +19,22 @@ pub(super) fn square_of_steps<T: Number>(row: &[T], scale: T) -> u64 {
     })
 }
 
-pub(super) fn scores<T: Number, const OUTPUTS: usize>(
-    rows: [&[T]; 2],
+pub(super) fn add_scores<T: Number, const OUTPUTS: usize>(
+    rows: [&[T]; ROWS],
     weights: [&[T]; OUTPUTS],
-) -> [[T; OUTPUTS]; 2] {
-    rows.map(|row| weights.map(|weights| dot(row, weights)))
+    lanes: &mut [[[T; SCORE_LANES]; OUTPUTS]; ROWS],
+) {
+    for (row, lanes) in rows.iter().zip(lanes) {
+        for (weights, lanes) in weights.iter().zip(lanes) {
+            let (rows, _) = row.as_chunks::<SCORE_LANES>();
+            let (weights, _) = weights.as_chunks::<SCORE_LANES>();
+            for (x, w) in rows.iter().zip(weights) {
+                for i in 0..SCORE_LANES {
+                    lanes[i] = lanes[i] + x[i] * w[i];
+                }
+            }
+        }
+    }
 }
 
 pub(super) fn add_rows<T: Number, const OUTPUTS: usize>(

@@ -2,8 +2,12 @@
 
 use super::super::clip::{Accumulator, LANES};
 use super::super::clipped_gradient::ClippedGradient;
-use super::{Ahead, Length, Loops, ROWS, Vectors};
+use super::{Ahead, Length, Loops, ROWS, SCORE_LANES, Vectors};
 use crate::data::DenseBlock;
+use std::ops::Range;
+
+/// Columns that meet all outputs before the next ones do.
+const PART: usize = 1024;
 
 /// Copies of rows in whole lanes, whatever block they came from, and a query's weights in their precision.
 ///
@@ -14,10 +18,12 @@ pub(in crate::query) struct Stage<T> {
     padded: usize,
     /// Of each output, padded.
     weights: Vec<T>,
-    /// Room for a few rows, and one row of zeros.
+    /// Room for a few rows; zeros where there is none.
     rows: Vec<T>,
     /// Of the rows at hand: label and length.
     known: Vec<(f64, Length)>,
+    /// Of the scores: two outputs, all rows, then the next two outputs.
+    lanes: Vec<[T; SCORE_LANES]>,
     scores: Vec<f64>,
     residuals: Vec<f64>,
     coefficients: Vec<T>,
@@ -34,8 +40,9 @@ impl<T: Loops> Stage<T> {
         Self {
             padded,
             weights,
-            rows: vec![T::default(); (ROWS + 1) * padded],
+            rows: vec![T::default(); ROWS * padded],
             known: Vec::with_capacity(ROWS),
+            lanes: vec![[T::default(); SCORE_LANES]; ROWS * query.outputs],
             scores: vec![0.0; ROWS * query.outputs],
             residuals: vec![0.0; query.outputs],
             coefficients: vec![T::default(); ROWS * query.outputs],
@@ -51,9 +58,10 @@ impl<T: Loops> Stage<T> {
         chosen: &[usize],
         sums: &mut [Accumulator],
     ) {
-        // As many as there are loops over a few rows: one of the steps of each row, one of scores for each two rows and two
-        // outputs, and two of sums for each two outputs.
-        let shares = 1 + query.outputs.div_ceil(2);
+        // About as many as there are loops for each row: one of its steps, and for each part of its columns and two outputs
+        // half a one, because scores and sums are of a few rows.
+        let parts = self.padded.div_ceil(PART);
+        let shares = 1 + (query.outputs.div_ceil(2) * parts * 2).div_ceil(ROWS);
         let mut ahead = Ahead::new(block.values, block.width, chosen, shares);
         for (place, &unit) in chosen.iter().enumerate() {
             ahead.reach(place);
@@ -82,96 +90,96 @@ impl<T: Loops> Stage<T> {
     ) {
         let outputs = query.outputs;
         self.find_scores(query, vectors, ahead);
-        // Those that contribute.
-        let mut kept = [0; ROWS];
-        let mut count = 0;
-        for (place, (label, length)) in self.known.drain(..).enumerate() {
+        // A row that contributes nothing becomes zeros, as those are that are missing.
+        self.coefficients.fill(T::default());
+        for place in 0..ROWS {
             let of_row = place * outputs..(place + 1) * outputs;
             let (scores, coefficients) = (&self.scores[of_row.clone()], &mut self.coefficients[of_row]);
-            if query.coefficients(scores, label, length, &mut self.residuals, coefficients) {
-                kept[count] = place;
-                count += 1;
+            let contributes = self.known.get(place).is_some_and(|&(label, length)| {
+                query.coefficients(scores, label, length, &mut self.residuals, coefficients)
+            });
+            if !contributes {
+                coefficients.fill(T::default());
+                self.rows[place * self.padded..(place + 1) * self.padded].fill(T::default());
             }
         }
-        if count > 0 {
-            self.add_rows(query, vectors, &kept[..count], sums, ahead);
-        }
+        self.known.clear();
+        self.add_rows(query, vectors, sums, ahead);
+    }
+
+    /// Columns in parts whose numbers stay in the nearest cache while they meet all outputs.
+    fn parts(&self) -> impl Iterator<Item = Range<usize>> + use<T> {
+        let padded = self.padded;
+        (0..padded).step_by(PART).map(move |start| start..(start + PART).min(padded))
     }
 
     fn find_scores(&mut self, query: &ClippedGradient<'_>, vectors: Vectors, ahead: &mut Ahead<'_, T>) {
         let (outputs, padded) = (query.outputs, self.padded);
-        let row = |place: usize| &self.rows[place * padded..(place + 1) * padded];
-        let of_output = |output: usize| &self.weights[output * padded..(output + 1) * padded];
-        for first in (0..self.known.len()).step_by(2) {
-            // An odd last row is its own partner.
-            let places = [first, (first + 1).min(self.known.len() - 1)];
-            let rows = places.map(row);
-            let mut keep = |output: usize, scores: [T; 2]| {
-                for (place, score) in places.iter().zip(scores) {
-                    self.scores[place * outputs + output] = score.to_f64() + query.intercept(output);
+        self.lanes.fill([T::default(); SCORE_LANES]);
+        for part in self.parts() {
+            let rows: [&[T]; ROWS] = std::array::from_fn(|i| &self.rows[i * padded..][part.clone()]);
+            let of_output = |output: usize| &self.weights[output * padded..][part.clone()];
+            for (number, lanes) in self.lanes.chunks_mut(2 * ROWS).enumerate() {
+                let (first, ahead) = (2 * number, ahead.share());
+                if let Some(lanes) = lanes.as_chunks_mut::<2>().0.as_chunks_mut::<ROWS>().0.first_mut() {
+                    let weights = [of_output(first), of_output(first + 1)];
+                    T::add_scores(vectors, rows, weights, lanes, ahead);
+                } else if let Some(lanes) = lanes.as_chunks_mut::<1>().0.as_chunks_mut::<ROWS>().0.first_mut()
+                {
+                    T::add_scores(vectors, rows, [of_output(first)], lanes, ahead);
                 }
-            };
-            for output in (1..outputs).step_by(2) {
-                let [a, b] =
-                    T::scores(vectors, rows, [of_output(output - 1), of_output(output)], ahead.share());
-                keep(output - 1, [a[0], b[0]]);
-                keep(output, [a[1], b[1]]);
             }
-            if outputs % 2 == 1 {
-                let [[a], [b]] = T::scores(vectors, rows, [of_output(outputs - 1)], ahead.share());
-                keep(outputs - 1, [a, b]);
+        }
+        for place in 0..self.known.len() {
+            for output in 0..outputs {
+                // Two outputs have their rows' lanes together, and the last one of an odd number its own.
+                let (pair, width) = (output / 2 * 2, 2.min(outputs - output / 2 * 2));
+                let lanes = self.lanes[pair * ROWS + place * width + output - pair];
+                self.scores[place * outputs + output] = sum(lanes).to_f64() + query.intercept(output);
             }
         }
     }
 
-    /// Adds a few rows, of which the integers are known to be short enough.
+    /// Adds the rows, of which the integers are known to be short enough.
     fn add_rows(
         &mut self,
         query: &ClippedGradient<'_>,
         vectors: Vectors,
-        places: &[usize],
         sums: &mut [Accumulator],
         ahead: &mut Ahead<'_, T>,
     ) {
         let (outputs, padded) = (query.outputs, self.padded);
-        // Missing rows are zeros.
-        let place = |i: usize| places.get(i).copied().unwrap_or(ROWS);
-        let rows: [&[T]; ROWS] = std::array::from_fn(|i| &self.rows[place(i) * padded..][..padded]);
-        let coefficient = |i: usize, output: usize| match places.get(i) {
-            Some(place) => self.coefficients[place * outputs + output],
-            None => T::default(),
-        };
-        for (number, sums) in sums.chunks_mut(2).enumerate() {
-            let first = 2 * number;
-            sums.iter_mut().for_each(|sums| sums.make_room(places.len() as u32));
-            let most = sums[0].most;
-            match sums {
-                [a, b] => {
-                    let of_row = |i| [coefficient(i, first), coefficient(i, first + 1)];
-                    let sums = [&mut a.narrow[..], &mut b.narrow];
-                    T::add_rows(vectors, rows, std::array::from_fn(of_row), sums, most, ahead.share());
-                }
-                [a] => {
-                    let of_row = |i| [coefficient(i, first)];
-                    T::add_rows(
-                        vectors,
-                        rows,
-                        std::array::from_fn(of_row),
-                        [&mut a.narrow],
-                        most,
-                        ahead.share(),
-                    );
-                }
-                _ => {}
-            }
-            if query.has_intercept {
-                for (i, sums) in sums.iter_mut().enumerate() {
-                    for place in places {
-                        let a = self.coefficients[place * outputs + first + i];
-                        sums.add_constant(query.features, a.to_f64());
+        let coefficient = |i: usize, output: usize| self.coefficients[i * outputs + output];
+        sums.iter_mut().for_each(|sums| sums.make_room(ROWS as u32));
+        for part in self.parts() {
+            let rows: [&[T]; ROWS] = std::array::from_fn(|i| &self.rows[i * padded..][part.clone()]);
+            for (number, sums) in sums.chunks_mut(2).enumerate() {
+                let (first, ahead, most) = (2 * number, ahead.share(), sums[0].most);
+                match sums {
+                    [a, b] => {
+                        let of_row = |i| [coefficient(i, first), coefficient(i, first + 1)];
+                        let sums = [&mut a.narrow[part.clone()], &mut b.narrow[part.clone()]];
+                        T::add_rows(vectors, rows, std::array::from_fn(of_row), sums, most, ahead);
                     }
+                    [a] => {
+                        let of_row = |i| [coefficient(i, first)];
+                        let sums = [&mut a.narrow[part.clone()]];
+                        T::add_rows(vectors, rows, std::array::from_fn(of_row), sums, most, ahead);
+                    }
+                    _ => {}
                 }
             }
         }
+        if query.has_intercept {
+            for (output, sums) in sums.iter_mut().enumerate() {
+                (0..ROWS).for_each(|i| sums.add_constant(query.features, coefficient(i, output).to_f64()));
+            }
+        }
     }
+}
+
+/// The sum of lanes, halving their number each time.
+fn sum<T: Loops>(lanes: [T; SCORE_LANES]) -> T {
+    let [a, b, c, d, e, f, g, h] = lanes;
+    ((a + e) + (c + g)) + ((b + f) + (d + h))
 }
