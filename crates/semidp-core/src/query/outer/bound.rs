@@ -21,7 +21,7 @@ const ROW_BITS: i32 = 25;
 /// Integers of a scaled row are at most this: a row that reaches it is set aside.
 pub(in crate::query) const MOST_STEPS: f64 = (1u64 << MOST_BITS) as f64;
 const MOST_BITS: u32 = 27;
-/// The sum of squares beyond which a row is set aside.
+/// The sum of squares at which a row is set aside.
 const MOST_SQUARE: u64 = 1 << (2 * MOST_BITS);
 /// So many squares of such integers sum to 2^63.
 pub(in crate::query) const SQUARES_AT_ONCE: usize = 1 << (63 - 2 * MOST_BITS);
@@ -64,7 +64,8 @@ impl Length {
         columns: usize,
         has_intercept: bool,
     ) -> Option<Self> {
-        if square > MOST_SQUARE {
+        // One integer that was cut off is enough to reach it.
+        if square >= MOST_SQUARE {
             return None;
         }
         let row = above_root(square) + above_root(columns as u64);
@@ -121,4 +122,102 @@ fn above_root(n: u64) -> u64 {
 /// ⌊log₂ x⌋ of a normal number; of a smaller one, less than any.
 fn exponent(x: f64) -> i32 {
     ((x.to_bits() >> 52 & 0x7ff) as i32) - 1023
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Loops, Vectors};
+    use super::*;
+    use crate::noise::rng::{Purpose, Randomness, Stream};
+    use crate::query::clip::LANES;
+
+    fn numbers(stream: &mut Stream) -> impl FnMut() -> f64 {
+        // Any magnitude from 2^-30 to 2^30.
+        move || {
+            let size = 2f64.powi((stream.word() % 61) as i32 - 30);
+            size * (2.0 * (stream.word() as f64 / 2f64.powi(64)) - 1.0)
+        }
+    }
+
+    /// Σ trunc(a_c·x_j)² in 128 bits, with the 1 of the intercept.
+    fn square<T: Number>(coefficients: &[T], row: &[T], has_intercept: bool) -> i128 {
+        let one = has_intercept.then_some(T::of(1.0));
+        let products = coefficients.iter().flat_map(|&a| row.iter().copied().chain(one).map(move |x| a * x));
+        products.map(|k| (k.to_f64().trunc() as i128).pow(2)).sum()
+    }
+
+    /// Whatever scale and coefficients floating-point code comes up with: what is admitted is short enough.
+    fn nothing_too_long_is_admitted<T: Loops>(vectors: Vectors) {
+        let mut stream = Randomness::Seed(11).key(0).unwrap().stream(Purpose::Noise, 0, 0);
+        let mut admitted = 0;
+        for round in 0..3000usize {
+            let (columns, outputs) = ([16, 48, 400][round % 3], [1, 2, 7][round / 3 % 3]);
+            let (has_intercept, clip_steps) = (round % 2 == 0, (1u64 << 22) + (round as u64 * 7919));
+            let mut number = numbers(&mut stream);
+            let mut row: Vec<T> = (0..columns).map(|_| T::of(number())).collect();
+            if round % 5 == 0 {
+                row[round % columns] = T::of([f64::NAN, f64::INFINITY, 1e30, 1e-42][round / 5 % 4]);
+            }
+            // Right, or wrong by any factor.
+            let honest: f64 = row.iter().map(|x| x.to_f64() * x.to_f64()).sum();
+            let told = if round % 3 == 0 { honest } else { number().abs() * honest };
+            let Some(scale) = Scale::of(told, has_intercept) else { continue };
+            let steps = T::square_of_steps(vectors, &row, scale.factor(), &[]);
+            let Some(length) = Length::new(scale, steps, columns, has_intercept) else { continue };
+            let norm = (honest + f64::from(u8::from(has_intercept))).sqrt();
+            assert!(length.norm() >= norm * (1.0 - 1e-12), "{round}");
+            // Shrunk to about the bound, from both sides.
+            let raw: Vec<f64> = (0..outputs).map(|_| number()).collect();
+            let size = raw.iter().map(|a| a * a).sum::<f64>().sqrt();
+            for share in [0.5, 1.0 - 1e-5, 1.0, 1.0 + 1e-7, 2.0] {
+                let factor = share * clip_steps as f64 / (size * norm);
+                let coefficients: Vec<T> = raw.iter().map(|a| T::of(a * factor)).collect();
+                if length.admits(&coefficients, clip_steps) {
+                    let found = square(&coefficients, &row, has_intercept);
+                    assert!(found <= i128::from(clip_steps).pow(2), "{round} {share}");
+                    admitted += 1;
+                }
+            }
+        }
+        assert!(admitted > 500, "{admitted}");
+    }
+
+    #[test]
+    fn what_is_admitted_is_short_enough() {
+        nothing_too_long_is_admitted::<f32>(Vectors::detect());
+        nothing_too_long_is_admitted::<f32>(Vectors::NONE);
+        nothing_too_long_is_admitted::<f64>(Vectors::NONE);
+    }
+
+    /// Squares that sum to more than 64 bits hold are too many, however many there are.
+    #[test]
+    fn squares_do_not_wrap() {
+        for columns in [LANES, 16 << 10, 1 << 20] {
+            for entry in [1.0f32, -1.0, f32::NAN, f32::INFINITY] {
+                let row = vec![entry; columns];
+                for vectors in [Vectors::detect(), Vectors::NONE] {
+                    let square = f32::square_of_steps(vectors, &row, 1e30, &[]);
+                    assert!(Length::new(Scale { exponent: 0 }, square, columns, false).is_none());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn coefficients_that_are_no_numbers_are_refused() {
+        let length = Length::new(Scale { exponent: 0 }, 100, 4, true).unwrap();
+        assert!(length.admits(&[0.0f32, 1.0], 1 << 22));
+        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX] {
+            assert!(!length.admits(&[1.0, bad], 1 << 22));
+        }
+        assert!(!length.admits(&[1e200f64], 1 << 22) && !length.admits(&[f64::MAX], 1 << 22));
+    }
+
+    #[test]
+    fn roots_are_rounded_up() {
+        for n in (0..2000).chain([u64::MAX, u64::MAX - 1, 1 << 63, (1 << 62) - 1, (1 << 60) + 1]) {
+            let root = above_root(n);
+            assert!(u128::from(root).pow(2) >= u128::from(n) && root <= n.isqrt() + 2);
+        }
+    }
 }
