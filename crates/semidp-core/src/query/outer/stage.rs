@@ -88,6 +88,9 @@ impl<T: Loops> Stage<T> {
         sums: &mut [Accumulator],
         ahead: &mut Ahead<'_, T>,
     ) {
+        if self.known.is_empty() {
+            return;
+        }
         let outputs = query.outputs;
         self.find_scores(query, vectors, ahead);
         // A row that contributes nothing becomes zeros, as those are that are missing.
