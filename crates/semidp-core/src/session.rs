@@ -324,7 +324,8 @@ impl<S: BlockSource, M: Mechanism> Run<'_, S, M> {
                 };
                 *sums = visit_all().map(|()| worker.into_sums());
             });
-            let mut total = vec![0i64; query.dimension()];
+            let mut parts = parts.into_iter();
+            let mut total = parts.next().expect("at least one thread")?;
             for sums in parts {
                 for (sum, part) in total.iter_mut().zip(sums?) {
                     *sum = sum.wrapping_add(part);

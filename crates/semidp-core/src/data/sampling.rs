@@ -5,7 +5,7 @@ use crate::noise::rng::{Purpose, RunKey};
 use crate::{Error, Result};
 use semidp_accounting::{Adjacency, CountedEvent, Event, NoiseMultiplier, SampleRate, Steps};
 use std::ops::Range;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 /// How each step of a program chooses its units.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -108,10 +108,55 @@ pub enum Selection {
     Everyone,
     /// A bit for every unit.
     Some(Vec<u64>),
+    /// Each on its own, drawn when they are asked for.
+    Poisson(Poisson),
 }
 
 /// Units that share a stream.
 const GROUP: usize = 1 << 12;
+
+/// A bit for every unit of a group.
+type GroupMask = [u64; GROUP / 64];
+
+/// A Poisson sample, drawn group by group by whoever needs a group first: so threads share that work, too.
+pub struct Poisson {
+    key: RunKey,
+    step: u64,
+    limit: u64,
+    groups: Vec<OnceLock<GroupMask>>,
+}
+
+impl Poisson {
+    /// 64 units, or zeros beyond the last group. Of the last group, more units are drawn than there may be.
+    fn word(&self, number: usize) -> u64 {
+        let group = number / (GROUP / 64);
+        let Some(mask) = self.groups.get(group) else { return 0 };
+        mask.get_or_init(|| self.draw(group))[number % (GROUP / 64)]
+    }
+
+    /// Exact Bernoulli inclusion: a unit joins iff a uniform 64-bit fraction is below ⌊q·2^64⌋, so with
+    /// probability at most q, and less than 2^{−64} below it. The fraction is compared from the top, 16
+    /// bits first; the rest is drawn only on a tie.
+    fn draw(&self, group: usize) -> GroupMask {
+        let top = self.limit >> 48;
+        let mut mask = [0; GROUP / 64];
+        let mut stream = self.key.stream(Purpose::Sampling, self.step, group as u64);
+        for quad in (0..GROUP).step_by(4) {
+            let word = stream.word();
+            if !any_lane_below(word, top + 1) {
+                continue;
+            }
+            for unit in quad..quad + 4 {
+                let bits = word >> (16 * (unit - quad)) & 0xffff;
+                let fraction = if bits == top { bits << 48 | stream.word() >> 16 } else { bits << 48 };
+                if fraction < self.limit {
+                    mask[unit / 64] |= 1 << (unit % 64);
+                }
+            }
+        }
+        mask
+    }
+}
 
 impl Draw<'_> {
     /// The units of a step. It depends on nothing but the run's key, the step and the number of units.
@@ -119,39 +164,15 @@ impl Draw<'_> {
         match self.sampling {
             Sampling::Everyone => Selection::Everyone,
             Sampling::Poisson { rate } if rate.get() == 1.0 => Selection::Everyone,
-            Sampling::Poisson { rate } => self.poisson(rate, step),
+            Sampling::Poisson { rate } => {
+                // q < 1 has at most 53 significant bits: q·2^64 is exact, and below 2^64.
+                let limit = (rate.get() * 2f64.powi(64)) as u64;
+                let groups = (0..self.units.div_ceil(GROUP)).map(|_| OnceLock::new()).collect();
+                Selection::Poisson(Poisson { key: self.key.clone(), step, limit, groups })
+            }
             Sampling::FixedSize { size } => self.fixed_size(size as usize, step),
             Sampling::OnePass { blocks } => self.one_pass(blocks, step),
         }
-    }
-
-    /// Exact Bernoulli inclusion: a unit joins iff a uniform 64-bit fraction is below ⌊q·2^64⌋, so with
-    /// probability at most q, and less than 2^{−64} below it. The fraction is compared from the top, 16
-    /// bits first; the rest is drawn only on a tie.
-    fn poisson(&self, rate: SampleRate, step: u64) -> Selection {
-        // q < 1 has at most 53 significant bits: q·2^64 is exact, and below 2^64.
-        let limit = (rate.get() * 2f64.powi(64)) as u64;
-        let top = limit >> 48;
-        let mut mask = Mask::new(self.units);
-        for (group, start) in (0..self.units).step_by(GROUP).enumerate() {
-            let mut stream = self.key.stream(Purpose::Sampling, step, group as u64);
-            let end = (start + GROUP).min(self.units);
-            for quad in (start..end).step_by(4) {
-                let word = stream.word();
-                if !any_lane_below(word, top + 1) {
-                    continue;
-                }
-                for unit in quad..(quad + 4).min(end) {
-                    let bits = word >> (16 * (unit - quad)) & 0xffff;
-                    let joins =
-                        if bits == top { bits << 48 | stream.word() >> 16 } else { bits << 48 } < limit;
-                    if joins {
-                        mask.set(unit);
-                    }
-                }
-            }
-        }
-        Selection::Some(mask.bits)
     }
 
     /// Floyd's algorithm: for j from n−k on, add a uniform unit up to j, or j itself if that is taken.
@@ -244,12 +265,19 @@ impl Selection {
 
     /// The chosen units of a range, counted from the range's start, in order.
     pub(crate) fn within(&self, range: Range<usize>) -> Vec<usize> {
-        let Self::Some(bits) = self else { return (0..range.len()).collect() };
+        let bits = |number: usize| match self {
+            Self::Everyone => u64::MAX,
+            Self::Some(bits) => bits[number],
+            Self::Poisson(sample) => sample.word(number),
+        };
+        if let Self::Everyone = self {
+            return (0..range.len()).collect();
+        }
         let mut chosen = Vec::new();
         let mut unit = range.start;
         while unit < range.end {
             // The chosen units of this word, from `unit` on.
-            let mut word = bits[unit / 64] >> (unit % 64) << (unit % 64);
+            let mut word = bits(unit / 64) >> (unit % 64) << (unit % 64);
             let base = unit / 64 * 64;
             while word != 0 {
                 chosen.push(base + word.trailing_zeros() as usize);

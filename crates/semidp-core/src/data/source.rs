@@ -252,7 +252,7 @@ impl<S: BlockSource, P: BlockSource> BlockSource for Joined<S, P> {
 
 /// Numbers in a block, about: enough that a sparse sample still has some rows of each block, few enough that
 /// threads share the work evenly.
-const BLOCK_NUMBERS: usize = 1 << 21;
+const BLOCK_NUMBERS: usize = 1 << 22;
 
 /// A dense table in memory.
 pub struct DenseTable<T> {

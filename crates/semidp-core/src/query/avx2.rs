@@ -6,11 +6,11 @@
 use super::clip::LANES;
 use std::arch::x86_64::*;
 
-const HALF: usize = LANES / 2;
+pub(super) const HALF: usize = LANES / 2;
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn load(numbers: &[f32; HALF]) -> __m256 {
+pub(super) fn load(numbers: &[f32; HALF]) -> __m256 {
     // SAFETY: the reference is to eight numbers, and the load needs no alignment.
     #[expect(unsafe_code, reason = "a vector load takes a pointer")]
     unsafe {
@@ -33,7 +33,7 @@ fn load_some(numbers: &[f32]) -> __m256 {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn load_integers(numbers: &[i32; HALF]) -> __m256i {
+pub(super) fn load_integers(numbers: &[i32; HALF]) -> __m256i {
     // SAFETY: the reference is to eight numbers, and the load needs no alignment.
     #[expect(unsafe_code, reason = "a vector load takes a pointer")]
     unsafe {
@@ -43,11 +43,21 @@ fn load_integers(numbers: &[i32; HALF]) -> __m256i {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn store_integers(numbers: &mut [i32; HALF], values: __m256i) {
+pub(super) fn store_integers(numbers: &mut [i32; HALF], values: __m256i) {
     // SAFETY: the reference is to eight numbers, and the store needs no alignment.
     #[expect(unsafe_code, reason = "a vector store takes a pointer")]
     unsafe {
         _mm256_storeu_si256(numbers.as_mut_ptr().cast(), values);
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn store(numbers: &mut [f32; HALF], values: __m256) {
+    // SAFETY: the reference is to eight numbers, and the store needs no alignment.
+    #[expect(unsafe_code, reason = "a vector store takes a pointer")]
+    unsafe {
+        _mm256_storeu_ps(numbers.as_mut_ptr(), values);
     }
 }
 
@@ -80,66 +90,15 @@ pub(super) fn sum_of_squares(row: &[f32], centre: &[f32]) -> f32 {
 /// The sum of sixteen lanes, halving their number each time.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn across(low: __m256, high: __m256) -> f32 {
+pub(super) fn across(low: __m256, high: __m256) -> f32 {
     let eight = _mm256_add_ps(low, high);
     let four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
     let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps::<1>(two, two)))
 }
 
-/// Σ x_j·w_j in the lanes and the order of the plain code.
 #[inline]
-#[target_feature(enable = "avx2")]
-pub(super) fn dot(row: &[f32], weights: &[f32]) -> f32 {
-    let (rows, rest) = row.as_chunks::<LANES>();
-    let (all, _) = weights.as_chunks::<LANES>();
-    let mut low = _mm256_setzero_ps();
-    let mut high = _mm256_setzero_ps();
-    for (x, w) in rows.iter().zip(all) {
-        let ([x0, x1], [w0, w1]) = (halves(x), halves(w));
-        low = _mm256_add_ps(low, _mm256_mul_ps(load(x0), load(w0)));
-        high = _mm256_add_ps(high, _mm256_mul_ps(load(x1), load(w1)));
-    }
-    if !rest.is_empty() {
-        let [w0, w1] = halves(&all[rows.len()]);
-        let (first, second) = rest.split_at(rest.len().min(HALF));
-        low = _mm256_add_ps(low, _mm256_mul_ps(load_some(first), load(w0)));
-        high = _mm256_add_ps(high, _mm256_mul_ps(load_some(second), load(w1)));
-    }
-    across(low, high)
-}
-
-/// [`dot`] of a row with weights and, of its whole lanes, with itself, while the numbers of another row are
-/// fetched: rows of a sample lie apart in memory, and nothing else would fetch the next one in time.
-#[inline]
-#[target_feature(enable = "avx2")]
-pub(super) fn dot_and_square(row: &[f32], weights: &[f32], next: &[f32]) -> [f32; 2] {
-    let (rows, rest) = row.as_chunks::<LANES>();
-    let (all, _) = weights.as_chunks::<LANES>();
-    let (mut low, mut high) = (_mm256_setzero_ps(), _mm256_setzero_ps());
-    let (mut own_low, mut own_high) = (_mm256_setzero_ps(), _mm256_setzero_ps());
-    let mut ahead = next.as_chunks::<LANES>().0.iter();
-    for (x, w) in rows.iter().zip(all) {
-        if let Some(line) = ahead.next() {
-            _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast());
-        }
-        let [x0, x1] = halves(x).map(|half| load(half));
-        let [w0, w1] = halves(w).map(|half| load(half));
-        low = _mm256_add_ps(low, _mm256_mul_ps(x0, w0));
-        high = _mm256_add_ps(high, _mm256_mul_ps(x1, w1));
-        own_low = _mm256_add_ps(own_low, _mm256_mul_ps(x0, x0));
-        own_high = _mm256_add_ps(own_high, _mm256_mul_ps(x1, x1));
-    }
-    if !rest.is_empty() {
-        let [w0, w1] = halves(&all[rows.len()]);
-        let (first, second) = rest.split_at(rest.len().min(HALF));
-        low = _mm256_add_ps(low, _mm256_mul_ps(load_some(first), load(w0)));
-        high = _mm256_add_ps(high, _mm256_mul_ps(load_some(second), load(w1)));
-    }
-    [across(low, high), across(own_low, own_high)]
-}
-
-fn halves<T>(lanes: &[T; LANES]) -> [&[T; HALF]; 2] {
+pub(super) fn halves<T>(lanes: &[T; LANES]) -> [&[T; HALF]; 2] {
     let (halves, _) = lanes.as_chunks();
     [&halves[0], &halves[1]]
 }
@@ -208,7 +167,7 @@ pub(super) fn add_pair(
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn sum_of_lanes(terms: __m256i) -> u64 {
+pub(super) fn sum_of_lanes(terms: __m256i) -> u64 {
     let two = _mm_add_epi64(_mm256_castsi256_si128(terms), _mm256_extracti128_si256::<1>(terms));
     (_mm_cvtsi128_si64(two) as u64).wrapping_add(_mm_extract_epi64::<1>(two) as u64)
 }

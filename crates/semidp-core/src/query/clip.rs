@@ -29,7 +29,7 @@ pub(super) const SHIER: f64 = 1.0 - 1.0 / (1 << 16) as f64;
 /// trunc((x − c)·factor), at most `most` in absolute value: more would be refused in any case. What is
 /// not a number becomes −`most`; its row was set aside before, because its norm is no number either.
 #[inline(always)]
-fn steps<T: Number>(x: T, c: T, factor: T, most: T) -> i32 {
+pub(super) fn steps<T: Number>(x: T, c: T, factor: T, most: T) -> i32 {
     let scaled = (x - c) * factor;
     let least = T::default() - most;
     // Comparisons, because they are one vector instruction each and false for NaN.
@@ -408,13 +408,10 @@ impl Accumulator {
         }
     }
 
-    /// Adds trunc(factor) to one column, at most `most` in absolute value, and returns its square; or takes it
-    /// back.
-    pub(super) fn add_constant(&mut self, column: usize, factor: f64, back: bool) -> u64 {
+    /// Adds trunc(factor) to one column, at most `most` in absolute value.
+    pub(super) fn add_constant(&mut self, column: usize, factor: f64) {
         let k = steps(1.0, 0.0, factor, self.most);
-        let sum = &mut self.narrow[column];
-        *sum = if back { sum.wrapping_sub(k) } else { sum.wrapping_add(k) };
-        <super::L2 as super::sealed::NormLaw>::integer_term(k)
+        self.narrow[column] = self.narrow[column].wrapping_add(k);
     }
 
     /// Sees to it that so many more rows cannot overflow the narrow sums.

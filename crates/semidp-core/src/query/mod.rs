@@ -8,6 +8,7 @@ mod clipped_gradient;
 mod clipped_row_gradient;
 mod clipped_sum;
 mod grid;
+mod outer;
 mod partial;
 
 pub use clipped_gradient::{ClippedGradient, ScoreLoss};

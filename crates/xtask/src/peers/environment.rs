@@ -1,12 +1,11 @@
 //! A Python environment of the peers' own: they are never among the project's dependencies.
 
 use crate::process::{self, Failure};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Names another folder for the environment.
 const FOLDER_VARIABLE: &str = "SEMIDP_PEERS_VENV";
-const SCRIPT: &str = include_str!("../../peers/accounting.py");
 
 /// A virtual environment that holds the peers.
 pub struct Environment {
@@ -29,15 +28,21 @@ impl Environment {
         if opacus {
             environment.install(&["torch", "opacus"]);
         }
-        std::fs::write(environment.script(), SCRIPT)
-            .map_err(|error| Failure::new(format!("cannot write the peers' script: {error}")))?;
         Ok(environment)
     }
 
+    /// Puts a script beside the peers, and says where.
+    pub fn script(&self, name: &str, text: &str) -> Result<PathBuf, Failure> {
+        let path = self.folder.join(format!("semidp-peers-{name}.py"));
+        std::fs::write(&path, text)
+            .map_err(|error| Failure::new(format!("cannot write the peers' script: {error}")))?;
+        Ok(path)
+    }
+
     /// One peer's process, not yet started: requests to stdin, answers from stdout.
-    pub fn peer(&self, name: &str) -> Command {
+    pub fn peer(&self, script: &Path, name: &str) -> Command {
         let mut command = Command::new(self.python());
-        command.arg(self.script()).arg(name).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.arg(script).arg(name).stdin(Stdio::piped()).stdout(Stdio::piped());
         command
     }
 
@@ -53,9 +58,5 @@ impl Environment {
 
     fn python(&self) -> PathBuf {
         self.folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" })
-    }
-
-    fn script(&self) -> PathBuf {
-        self.folder.join("semidp-peers-accounting.py")
     }
 }

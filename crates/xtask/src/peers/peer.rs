@@ -1,9 +1,9 @@
 //! A peer: a Python process that answers one question at a time.
 
 use super::environment::Environment;
-use super::{DELTA, EPSILON, PEER_TOLERANCE, STEPS, Setting};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout};
 
 /// Each peer has its own process, so that one cannot spoil another.
@@ -21,8 +21,9 @@ struct Running {
 
 impl Peer {
     /// Starts the peer; if it cannot start, every question to it is answered by that error.
-    pub fn start(environment: &Environment, name: &'static str) -> Self {
-        let process = environment.peer(name).spawn().map_err(|error| format!("cannot start: {error}"));
+    pub fn start(environment: &Environment, script: &Path, name: &'static str) -> Self {
+        let process =
+            environment.peer(script, name).spawn().map_err(|error| format!("cannot start: {error}"));
         let process = process.map(|mut child| Running {
             requests: child.stdin.take(),
             answers: BufReader::new(child.stdout.take().expect("stdout is piped")),
@@ -36,23 +37,9 @@ impl Peer {
         self.name
     }
 
-    /// The noise multiplier it finds and the seconds it takes, or its error.
-    pub fn calibrate(&mut self, setting: Setting) -> Result<(f64, f64), String> {
-        self.ask(setting, json!({ "question": "calibrate", "epsilon": EPSILON, "tolerance": PEER_TOLERANCE }))
-    }
-
-    /// Its ε at a noise multiplier, or its error.
-    pub fn epsilon(&mut self, setting: Setting, noise_multiplier: f64) -> Result<f64, String> {
-        let question = json!({ "question": "epsilon", "noise_multiplier": noise_multiplier });
-        self.ask(setting, question).map(|(answer, _)| answer)
-    }
-
-    fn ask(&mut self, setting: Setting, mut request: Value) -> Result<(f64, f64), String> {
-        request["sample_rate"] = json!(setting.sample_rate());
-        request["adjacency"] = json!(setting.adjacency.name());
-        request["steps"] = json!(STEPS);
-        request["delta"] = json!(DELTA);
-        self.process.as_mut().map_err(|error| error.clone())?.exchange(&request)
+    /// Its answer and the seconds it takes, or its error.
+    pub fn ask(&mut self, request: &Value) -> Result<(f64, f64), String> {
+        self.process.as_mut().map_err(|error| error.clone())?.exchange(request)
     }
 }
 

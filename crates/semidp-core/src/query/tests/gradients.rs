@@ -169,6 +169,63 @@ fn losses_and_rows_may_be_as_wild_as_they_like() {
     }
 }
 
+/// A row contributes the same integers alone as among any others, in any order; and nothing if it must not.
+#[test]
+fn gradients_do_not_depend_on_their_neighbours() {
+    for (features, outputs, has_intercept) in
+        [(5, 1, false), (40, 3, true), (1100, 2, true), (2100, 1, false)]
+    {
+        let loss = Curved(outputs);
+        let weights = weights(outputs * (features + usize::from(has_intercept)));
+        let query = ClippedGradient::new(&loss, Public(weights), features, has_intercept, 0.7).unwrap();
+        let mut rows = rows(23, features + 1);
+        rows[3].values[1] = f64::NAN;
+        rows[8].values[0] = 1e30;
+        rows[9].values.fill(0.0);
+        for storage in STORAGES {
+            let table = |rows: &[Row], block| table(storage, rows, features + 1, block);
+            let alone: Vec<Vec<i64>> =
+                rows.iter().map(|row| integers(&query, table(from_ref(row), 9), 1)).collect();
+            assert!(alone[3].iter().all(|&k| k == 0));
+            assert!(alone[4].iter().any(|&k| k != 0));
+            assert!(alone.iter().all(|one| L2::is_within(one, query.grid().clip_steps())));
+            let mut order: Vec<usize> = (0..rows.len()).collect();
+            for block in [1, 3, 100] {
+                order.rotate_left(5);
+                order.swap(0, block % 7);
+                let count = rows.len() - block % 4;
+                let some: Vec<Row> = order[..count].iter().map(|&i| rows[i].clone()).collect();
+                let mut expected = vec![0; alone[0].len()];
+                for &i in &order[..count] {
+                    expected.iter_mut().zip(&alone[i]).for_each(|(sum, k)| *sum += k);
+                }
+                assert_eq!(
+                    integers(&query, table(&some, block), 2),
+                    expected,
+                    "{storage:?} {features} {block}"
+                );
+            }
+        }
+    }
+}
+
+/// Clipping shortens a gradient to the clip norm, not to much less.
+#[test]
+fn clipped_gradients_are_as_long_as_allowed() {
+    for (features, outputs) in [(3, 1), (100, 10), (3000, 2)] {
+        let loss = Curved(outputs);
+        let weights = Public(weights(outputs * features));
+        let query = ClippedGradient::new(&loss, weights, features, false, 1e-3).unwrap();
+        for storage in STORAGES {
+            let one = integers(&query, table(storage, &rows(1, features + 1), features + 1, 9), 1);
+            let norm = one.iter().map(|&k| (k as f64).powi(2)).sum::<f64>().sqrt();
+            // 2^-16 by truncation, and far less by rounding to the safe side.
+            let share = norm / query.grid().clip_steps() as f64;
+            assert!(share <= 1.0 && share > 1.0 - 2f64.powi(-15), "{features} {storage:?}: {share}");
+        }
+    }
+}
+
 #[test]
 fn gradients_need_the_right_shapes() {
     let loss = Curved(2);
@@ -193,7 +250,7 @@ fn small() -> Table {
 fn gradients_have_a_scalar_twin() {
     use super::super::clipped_gradient::tests_only;
     if std::arch::is_x86_feature_detected!("avx2") {
-        for (features, outputs) in [(1, 1), (5, 2), (16, 1), (33, 3), (2000, 1)] {
+        for (features, outputs) in [(1, 1), (5, 2), (16, 1), (33, 3), (2000, 1), (1030, 4), (3072, 10)] {
             let loss = Curved(outputs);
             let query =
                 ClippedGradient::new(&loss, Public(weights(outputs * (features + 1))), features, true, 1.0);

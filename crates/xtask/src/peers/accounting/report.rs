@@ -1,10 +1,8 @@
 //! The tables of the race.
 
-use super::{DELTA, EPSILON, OUR_RUNS_PER_ROUND, Opinion, PEER_TOLERANCE, ROUNDS, Race, STEPS, median};
+use super::super::shorten;
+use super::{DELTA, EPSILON, OUR_RUNS_PER_ROUND, Opinion, PEER_TOLERANCE, ROUNDS, Race, STEPS, median, time};
 use crate::table;
-
-/// A longer error is cut: the row only has to say that the peer failed, and roughly why.
-const LONGEST_ERROR: usize = 60;
 
 /// Everything, as text.
 pub fn format(races: &[Race], opinions: &[Opinion]) -> String {
@@ -92,14 +90,6 @@ fn opinion_rows(opinions: &[Opinion]) -> Vec<Vec<String>> {
     rows
 }
 
-fn time(seconds: f64) -> String {
-    if seconds < 1.0 { format!("{:.2} ms", 1e3 * seconds) } else { format!("{seconds:.2} s") }
-}
-
-fn shorten(text: &str) -> String {
-    format!("{text:.LONGEST_ERROR$}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::{Outcome, setting};
@@ -118,10 +108,5 @@ mod tests {
         let line = |start: &str| text.lines().find(|line| line.starts_with(start)).unwrap();
         assert!(line("works").contains("300.0x") && line("works").contains("+1.000%"));
         assert!(line("breaks").contains("failed: ValueError: no"));
-    }
-
-    #[test]
-    fn times_have_units() {
-        assert_eq!((time(0.0123), time(2.5)), ("12.30 ms".into(), "2.50 s".into()));
     }
 }
