@@ -21,7 +21,7 @@ impl Softmax {
 
     /// The class of a label; a label that is none counts as the nearest.
     fn class(&self, label: f64) -> usize {
-        (label.max(0.0) as usize).min(self.classes - 1)
+        (label.round().max(0.0) as usize).min(self.classes - 1)
     }
 }
 
