@@ -38,7 +38,7 @@ pub enum Target {
         /// Divided by.
         scale: f64,
     },
-    /// A class by its place in the schema's list; a value beside them counts as the first class in training.
+    /// A class by its place in the schema's list; a private row with a value beside them has no gradient.
     Classes {
         /// Its column.
         column: String,

@@ -40,7 +40,8 @@ pub fn rows(count: usize, target: Target, seed: u64) -> String {
     for row in 0..count {
         let (a, b) = (numbers.draw(), 50.0 + 10.0 * numbers.draw());
         let colour = ["red", "green", "blue"][row % 3];
-        let score = 2.0 * a - 0.1 * (b - 50.0) + if colour == "red" { 0.6 } else { -0.3 } + 0.3 * numbers.draw();
+        let score =
+            2.0 * a - 0.1 * (b - 50.0) + if colour == "red" { 0.6 } else { -0.3 } + 0.3 * numbers.draw();
         let step = usize::from(score > -0.7) + usize::from(score > 0.7);
         let y = match target {
             Target::Number => (100.0 + 3.0 * score).to_string(),
