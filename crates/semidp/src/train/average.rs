@@ -24,15 +24,16 @@ impl Average {
         }
     }
 
-    /// Steps whose gradient noise averages out in the result, of so many.
+    /// Steps whose gradient noise averages out in the result, of so many; at least one.
     pub(super) fn averaged_steps(self, steps: f64) -> f64 {
-        match self {
+        let averaged = match self {
             Self::Mean => steps,
             Self::Tail(share) => share * steps,
             Self::Weighted => 0.75 * steps,
             // An iterate forgets in a fraction of the run, or it would not have converged.
             Self::Last => 0.1 * steps,
-        }
+        };
+        averaged.max(1.0)
     }
 }
 
