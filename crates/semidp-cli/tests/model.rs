@@ -282,7 +282,7 @@ fn the_adult_data_set() {
     }
     let at = folder.display();
     let train = format!(
-        "train --private {at}/private.data --public {at}/public.data --target class --epsilon 2 --delta 1e-5 --steps 100 \
+        "train --private {at}/private.data --public {at}/public.data --target class --epsilon 2 --delta 1e-5 --steps 100 --seed 1 \
          --out {at}/model.json"
     );
     let evaluate =

@@ -88,7 +88,7 @@ fn answers_under_add_remove() {
 #[test]
 fn what_add_remove_needs() {
     let files = Files::new("privacy_needs", Target::TwoWords);
-    let base = format!("{} --adjacency add-remove", files.train());
+    let base = format!("{} --adjacency add-remove", files.paid());
     refused(&base, &["sample-rate must be given", "expected-batch"]);
     refused(&format!("{base} --sample-rate 0.1"), &["expected-batch must be given", "sample-rate"]);
     refused(&format!("{base} --expected-batch 9"), &["sample-rate must be given", "expected-batch"]);
@@ -122,7 +122,7 @@ fn odd_private_cells_are_taken_in_silence() {
             assert!(number(&files.evaluate(), "/metrics/accuracy") > 0.8);
         }
     }
-    let strict = run(&format!("{} --strict", files.train()));
+    let strict = run(&format!("{} --strict", files.paid()));
     check_refusal("strict", &strict, &["private.csv", "column"]);
     assert!(!strict.stderr.contains("TOPSECRET"), "{}", strict.stderr);
     // A strict check that passes is on the certificate; one that never happened is not.
@@ -157,7 +157,7 @@ fn odd_public_cells_are_told() {
     assert_eq!(answer["notes"], json!(expected));
     assert_eq!((&answer["public_rows"], &answer["public_metrics"]["rows"]), (&json!(61), &json!(61)));
     assert!(number(&files.evaluate(), "/metrics/r2") > 0.9);
-    refused(&format!("{} --columns same", files.train()), &["feature", "target y"]);
+    refused(&format!("{} --columns same", files.paid()), &["feature", "target y"]);
 }
 
 /// Private labels that no public row has, or that are missing, pull nowhere.
@@ -166,7 +166,7 @@ fn unknown_private_labels_have_no_weight() {
     let files = Files::new("privacy_labels", Target::TwoWords);
     let weights = |private: String| -> Value {
         files.write("private.csv", &private);
-        json(&format!("{} --seed 1 --sampling none --expected-batch 900", files.train()));
+        json(&format!("{} --sampling none --expected-batch 900", files.train()));
         files.json("model.json")["weights"].clone()
     };
     let all = rows(900, Target::TwoWords, 2);
@@ -275,10 +275,10 @@ fn metrics_on_rows_kept_out() {
     }
     // Rows that were trained on, or are private, are not kept out.
     for (option, name) in [("--private", "private.csv"), ("--public", "public.csv")] {
-        refused(&format!("{} --validation {}", files.train(), files.path(name)), &[option, "--validation"]);
+        refused(&format!("{} --validation {}", files.paid(), files.path(name)), &[option, "--validation"]);
     }
     let empty = files.write("empty.csv", "a,b,colour,y\n");
-    refused(&format!("{} --validation {empty}", files.train()), &["empty.csv", "no rows"]);
+    refused(&format!("{} --validation {empty}", files.paid()), &["empty.csv", "no rows"]);
 }
 
 /// Whatever goes wrong, files stay as they were and nothing is left lying about.
@@ -292,7 +292,7 @@ fn failures_leave_nothing_behind() {
     let single = files.write("single.csv", "a,b,colour,y\n1,2,red,yes\n2,3,blue,yes\n");
     let public = files.path("public.csv");
     let before = entries(&files.folder);
-    let base = format!("{} --certificate {certificate}", files.train());
+    let base = format!("{} --certificate {certificate}", files.paid());
     let with = |option: &str, name: &str| base.replace(&format!("{option} {}", files.path(name)), "");
     for (arguments, words) in [
         (format!("{base} --target"), &["target"][..]),
@@ -310,6 +310,7 @@ fn failures_leave_nothing_behind() {
         (format!("{} --out {}/no/m.json", with("--out", "model.json"), files.folder.display()), &["--out"]),
         (format!("{} --out {public}", with("--out", "model.json")), &["--public", "--out"]),
         (format!("{base} --schema {public}"), &["--public", "--schema"]),
+        (format!("{base} --schema {lacking}"), &["--schema", "lacking.csv", "not JSON"]),
         (format!("{base} --validation {certificate}"), &["--validation", "--certificate"]),
         (format!("{base} --algorithm magic"), &["algorithm"]),
         (format!("{base} --domain ball:0"), &["domain"]),

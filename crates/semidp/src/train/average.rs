@@ -68,3 +68,17 @@ impl Averaged {
         if self.weight == 0.0 { last } else { self.sum.into_iter().map(|sum| sum / self.weight).collect() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No run is so short that less than one step counts.
+    #[test]
+    fn at_least_one_step_is_averaged() {
+        for rule in [Average::Last, Average::Mean, Average::Tail(0.5), Average::Weighted] {
+            assert_eq!(rule.averaged_steps(1.0), 1.0);
+            assert!(rule.averaged_steps(100.0) >= 10.0);
+        }
+    }
+}
