@@ -21,7 +21,7 @@ use semidp_core::{BlockSource, DenseTable, Private, Randomness};
 use semidp_table::{Kind, LoadOptions, Schema};
 use semidp_tabular::{Columns, SavedModel, Task};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::Path;
 
 /// The loss is shown about so many times during a run, on at most so many rows.
 const LOOKS: u64 = 50;
@@ -273,7 +273,7 @@ fn pretty(json: &serde_json::Value) -> Result<String, Failure> {
 }
 
 /// Where a model is read from.
-pub fn read_model(path: &PathBuf) -> Result<SavedModel, Failure> {
+pub fn read_model(path: &Path) -> Result<SavedModel, Failure> {
     SavedModel::from_json(&file::read("--model", path)?)
         .map_err(|error| Failure::from(error).about(&format!("--model {}", path.display())))
 }
