@@ -5,7 +5,7 @@ use semidp::train::metrics::Quality;
 use semidp_accounting::{Adjacency, Certificate, Delta, Trust};
 use semidp_table::Schema;
 use semidp_tabular::{Columns, Predictor, SavedModel, Task};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 fn file(name: &str, text: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("saved_{name}.csv"));
@@ -29,7 +29,7 @@ fn predictor(name: &str, text: &str, target: &str, task: Task, loss: &str, weigh
     Predictor::new(SavedModel::from_json(&saved.to_json().unwrap()).unwrap()).unwrap()
 }
 
-fn predictions(predictor: &Predictor, path: &PathBuf) -> Vec<Vec<String>> {
+fn predictions(predictor: &Predictor, path: &Path) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     let count = predictor.predict(path, &mut |cells| rows.push(cells.to_vec())).unwrap();
     assert_eq!(count, rows.len() as u64);
