@@ -131,7 +131,7 @@ impl From<semidp_table::Error> for Failure {
             }
             Table::Unreadable { .. } => "give the path of a readable file",
             Table::NoRows { .. } => {
-                "without public rows give --schema and --radius: then it is plain differential privacy"
+                "without public rows give --schema: then it is plain differential privacy; --help says what else"
             }
             Table::MissingColumns { .. } | Table::WrongKind { .. } => {
                 "public and private file must have the same columns; --columns a,b takes some of them"

@@ -41,7 +41,9 @@ impl Meaning<'_> {
             );
             return Ok((choose(inferred.schema, notes)?, true));
         };
-        let schema = choose(Schema::from_json(&file::read("--schema", path)?)?, notes)?;
+        let schema = Schema::from_json(&file::read("--schema", path)?)
+            .map_err(|error| Failure::from(error).about(&format!("--schema {}", path.display())))?;
+        let schema = choose(schema, notes)?;
         let Some(public) = self.public else { return Ok((schema, false)) };
         match open_public(public, &schema, &Encoding::identity(&schema)?, LoadOptions::default()) {
             Ok(_) => Ok((schema, true)),

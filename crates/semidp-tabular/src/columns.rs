@@ -39,7 +39,12 @@ impl Columns {
             }
             (Task::Classification, None) => numbered_classes(&schema, target, public)?,
             (Task::Regression, None) => {
-                let (shift, scale) = scales[place].unwrap_or((0.0, 1.0));
+                // One that does not vary still has a middle, but no scale to learn.
+                let middle = match schema.columns()[place].kind {
+                    Kind::Number { impute, .. } => impute,
+                    Kind::Category { .. } => 0.0,
+                };
+                let (shift, scale) = scales[place].unwrap_or((middle, 1.0));
                 Target::Number { column: target.into(), shift, scale }
             }
             (Task::Regression, Some(_)) => {

@@ -19,14 +19,15 @@ impl KnownLabels {
     /// Reads the column of the target alone.
     pub fn read(path: &Path, schema: &Schema, column: &str) -> Result<Self> {
         let place = schema.position(column)?;
-        // Missing numbers must not look like the mean.
-        let kind = match &schema.columns()[place].kind {
-            Kind::Number { .. } => Kind::Number { impute: MISSING, range: None },
-            listed => listed.clone(),
-        };
-        let feature = match kind {
-            Kind::Number { .. } => Feature::Number { column: 0, shift: 0.0, scale: 1.0 },
-            Kind::Category { .. } => Feature::Code { column: 0 },
+        // Missing numbers must not look like the mean. About a whole number in their midst, single precision is enough
+        // for whole numbers far from nought.
+        let (kind, feature, shift) = match &schema.columns()[place].kind {
+            Kind::Number { impute, .. } => {
+                let shift = impute.round();
+                let kind = Kind::Number { impute: MISSING, range: None };
+                (kind, Feature::Number { column: 0, shift, scale: 1.0 }, shift)
+            }
+            listed => (listed.clone(), Feature::Code { column: 0 }, 0.0),
         };
         let schema = Schema::new(vec![Column { name: column.into(), kind }])?;
         let encoding = Encoding::new(&schema, vec![feature])?;
@@ -39,7 +40,7 @@ impl KnownLabels {
                     labels.extend(rows.values.iter().map(|&label| {
                         let label = f64::from(label);
                         let is_known = if is_code { label >= 0.0 } else { label > 0.5 * MISSING };
-                        is_known.then_some(label)
+                        is_known.then_some(label + shift)
                     }));
                 }
             });

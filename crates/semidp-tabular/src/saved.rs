@@ -1,5 +1,6 @@
 //! Model files: JSON with a version and a checksum, complete enough to be used alone.
 
+use crate::target::{MOST_CLASSES, listed_classes};
 use crate::{Columns, Error, Result, Target};
 use semidp::loss::Loss;
 use semidp::train::Model;
@@ -106,6 +107,20 @@ impl SavedModel {
     fn check(&self) -> Result<()> {
         let malformed = |reason: &str| Error::Malformed { reason: reason.into() };
         let columns = self.columns()?;
+        let target = self.schema.position(self.target.column())?;
+        if self.features.iter().any(|feature| feature.column() == target) {
+            return Err(malformed("its target is among its features"));
+        }
+        let is_plausible = match &self.target {
+            Target::Number { .. } => true,
+            Target::Classes { classes, .. } => {
+                listed_classes(&self.schema, target).as_ref() == Some(classes) && classes.len() >= 2
+            }
+            Target::NumberedClasses { count, .. } => (2..=MOST_CLASSES).contains(count),
+        };
+        if !is_plausible {
+            return Err(malformed("its classes are not those of its schema"));
+        }
         let (loss, _) = self.target.loss(Some(&self.loss))?;
         if loss.outputs() != self.outputs {
             return Err(malformed("its loss has another number of scores"));
@@ -227,5 +242,20 @@ mod tests {
         assert!(wrong(|model| model.outputs = 2).contains("scores"));
         assert!(wrong(|model| model.feature_names[0] = "weight".into()).contains("names"));
         assert!(wrong(|model| model.features[0] = Feature::Code { column: 0 }).contains("feature"));
+        let target = Feature::Number { column: 2, shift: 0.0, scale: 1.0 };
+        let mut model = saved();
+        (model.features[0], model.feature_names[0]) = (target, "y".into());
+        let refused = SavedModel::from_json(&model.to_json().unwrap()).unwrap_err();
+        assert!(refused.to_string().contains("target is among"));
+        let column = || "y".to_string();
+        for target in [
+            Target::NumberedClasses { column: column(), first: 0.0, step: 1.0, count: usize::MAX },
+            Target::NumberedClasses { column: column(), first: 0.0, step: 0.0, count: 2 },
+            Target::NumberedClasses { column: column(), first: 0.0, step: 1.0, count: 0 },
+            Target::Classes { column: column(), classes: vec!["a".into(), "b".into()] },
+        ] {
+            let model = SavedModel { target, loss: "logistic".into(), ..saved() };
+            assert!(SavedModel::from_json(&model.to_json().unwrap()).is_err());
+        }
     }
 }

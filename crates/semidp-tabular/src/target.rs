@@ -38,7 +38,7 @@ pub enum Target {
         /// Divided by.
         scale: f64,
     },
-    /// A class by its place in the schema's list; a value beside them counts as the first class in training.
+    /// A class by its place in the schema's list; a private row with a value beside them has no gradient.
     Classes {
         /// Its column.
         column: String,
@@ -59,7 +59,7 @@ pub enum Target {
 }
 
 /// More classes than this are a mistake.
-const MOST_CLASSES: usize = 1000;
+pub(crate) const MOST_CLASSES: usize = 1000;
 
 impl Target {
     /// Classes from the values that occur in public rows; an arithmetic progression, such as 0 and 1, or 1 to 5.
@@ -71,11 +71,11 @@ impl Target {
         if values.len() < 2 {
             return fail("have at least two classes in the public rows");
         }
-        let first = values[0];
         let step = values.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
+        let (first, step) = (tidy(values[0], step), tidy(step, step));
         let places: Vec<f64> = values.iter().map(|value| (value - first) / step).collect();
         let count = places[places.len() - 1].round() + 1.0;
-        if count > MOST_CLASSES as f64 || places.iter().any(|place| (place - place.round()).abs() > 1e-6) {
+        if count > MOST_CLASSES as f64 || places.iter().any(|place| (place - place.round()).abs() > 1e-4) {
             return fail(
                 "have few classes: text, or numbers in even steps such as 0 and 1; or the task is regression",
             );
@@ -106,7 +106,7 @@ impl Target {
             Self::Number { .. } => Vec::new(),
             Self::Classes { classes, .. } => classes.clone(),
             Self::NumberedClasses { first, step, count, .. } => {
-                (0..*count).map(|place| format!("{}", first + step * place as f64)).collect()
+                (0..*count).map(|place| tidy(first + step * place as f64, *step).to_string()).collect()
             }
         }
     }
@@ -178,6 +178,14 @@ impl Target {
     }
 }
 
+/// The number without the digits that single precision and sums made up, for classes so far apart.
+fn tidy(number: f64, step: f64) -> f64 {
+    let digits = 5.0 - step.log10().floor();
+    let scale = 10f64.powf(digits.clamp(0.0, 300.0));
+    let tidied = (number * scale).round() / scale;
+    if tidied.is_finite() { tidied } else { number }
+}
+
 /// The classes of a column of text.
 pub(crate) fn listed_classes(schema: &Schema, column: usize) -> Option<Vec<String>> {
     match &schema.columns()[column].kind {
@@ -196,6 +204,11 @@ mod tests {
         assert_eq!(classes(&[1.0, 0.0, 1.0]).unwrap(), ["0", "1"]);
         assert_eq!(classes(&[-1.0, 1.0]).unwrap(), ["-1", "1"]);
         assert_eq!(classes(&[1.0, 4.0, 2.0]).unwrap(), ["1", "2", "3", "4"]);
+        assert_eq!(
+            classes(&[f64::from(0.1f32), f64::from(0.2f32), 0.4]).unwrap(),
+            ["0.1", "0.2", "0.3", "0.4"]
+        );
+        assert_eq!(classes(&[20_240_101.0, 20_240_102.0]).unwrap(), ["20240101", "20240102"]);
         assert!(classes(&[3.0]).is_err() && classes(&[0.0, 1.0, 2.5]).is_err());
         assert!(classes(&[0.0, 0.001, 5000.0]).is_err());
     }

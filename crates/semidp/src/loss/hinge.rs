@@ -1,6 +1,6 @@
 //! Hinge loss, for two classes.
 
-use super::{Labels, Loss};
+use super::{Labels, Loss, is_unknown};
 use semidp_core::ScoreLoss;
 
 /// max(0, 1 − ±s), for classes 0 (−) and 1 (+).
@@ -18,7 +18,7 @@ impl ScoreLoss for Hinge {
 
     fn residuals(&self, scores: &[f64], label: f64, residuals: &mut [f64]) {
         let sign = sign(label);
-        residuals[0] = if sign * scores[0] < 1.0 { -sign } else { 0.0 };
+        residuals[0] = if sign * scores[0] < 1.0 && !is_unknown(label) { -sign } else { 0.0 };
     }
 }
 

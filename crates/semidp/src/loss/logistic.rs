@@ -1,6 +1,6 @@
 //! Logistic loss, for two classes.
 
-use super::{Labels, Loss};
+use super::{Labels, Loss, is_unknown};
 use semidp_core::ScoreLoss;
 
 /// ln(1 + e^s) − y·s, for classes y of 0 and 1.
@@ -19,7 +19,7 @@ impl ScoreLoss for Logistic {
     }
 
     fn residuals(&self, scores: &[f64], label: f64, residuals: &mut [f64]) {
-        residuals[0] = sigmoid(scores[0]) - label.clamp(0.0, 1.0);
+        residuals[0] = if is_unknown(label) { 0.0 } else { sigmoid(scores[0]) - label.clamp(0.0, 1.0) };
     }
 }
 

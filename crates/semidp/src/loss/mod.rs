@@ -36,8 +36,14 @@ use semidp_core::ScoreLoss;
 pub enum Labels {
     /// Any number.
     Numbers,
-    /// Classes 0, 1, ..., as many as there are outputs; two if there is one.
+    /// Classes 0, 1, ..., as many as there are outputs; two if there is one. A label of -1 is unknown, and its row has
+    /// no gradient.
     Classes,
+}
+
+/// Whether the label of a class is unknown.
+fn is_unknown(label: f64) -> bool {
+    label <= -0.5
 }
 
 /// A loss of scores with everything that planning needs.
@@ -172,6 +178,18 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A row of unknown class pulls nowhere; a number near a class is that class.
+    #[test]
+    fn unknown_classes_have_no_gradient() {
+        for loss in all().iter().filter(|loss| loss.labels() == Labels::Classes) {
+            let scores = vec![0.3; loss.outputs()];
+            assert!(residuals(&**loss, &scores, -1.0).iter().all(|r| *r == 0.0), "{}", loss.name());
+            assert!(residuals(&**loss, &scores, 0.0).iter().any(|r| *r != 0.0), "{}", loss.name());
+        }
+        let softmax = Softmax::new(3).unwrap();
+        assert_eq!(residuals(&softmax, &[0.0; 3], 1.999_999), residuals(&softmax, &[0.0; 3], 2.0));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Softmax cross-entropy, for several classes.
 
-use super::{Labels, Loss};
+use super::{Labels, Loss, is_unknown};
 use crate::{Error, Result};
 use semidp_core::ScoreLoss;
 
@@ -21,7 +21,7 @@ impl Softmax {
 
     /// The class of a label; a label that is none counts as the nearest.
     fn class(&self, label: f64) -> usize {
-        (label.max(0.0) as usize).min(self.classes - 1)
+        (label.round().max(0.0) as usize).min(self.classes - 1)
     }
 }
 
@@ -35,6 +35,9 @@ impl ScoreLoss for Softmax {
     }
 
     fn residuals(&self, scores: &[f64], label: f64, residuals: &mut [f64]) {
+        if is_unknown(label) {
+            return residuals.fill(0.0);
+        }
         let most = largest(scores);
         residuals.iter_mut().zip(scores).for_each(|(r, s)| *r = (s - most).exp());
         let total: f64 = residuals.iter().sum();

@@ -24,15 +24,16 @@ impl Average {
         }
     }
 
-    /// Steps whose gradient noise averages out in the result, of so many.
+    /// Steps whose gradient noise averages out in the result, of so many; at least one.
     pub(super) fn averaged_steps(self, steps: f64) -> f64 {
-        match self {
+        let averaged = match self {
             Self::Mean => steps,
             Self::Tail(share) => share * steps,
             Self::Weighted => 0.75 * steps,
             // An iterate forgets in a fraction of the run, or it would not have converged.
             Self::Last => 0.1 * steps,
-        }
+        };
+        averaged.max(1.0)
     }
 }
 
@@ -65,5 +66,19 @@ impl Averaged {
     /// The average, or the last iterate.
     pub(super) fn weights(self, last: Vec<f64>) -> Vec<f64> {
         if self.weight == 0.0 { last } else { self.sum.into_iter().map(|sum| sum / self.weight).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No run is so short that less than one step counts.
+    #[test]
+    fn at_least_one_step_is_averaged() {
+        for rule in [Average::Last, Average::Mean, Average::Tail(0.5), Average::Weighted] {
+            assert_eq!(rule.averaged_steps(1.0), 1.0);
+            assert!(rule.averaged_steps(100.0) >= 10.0);
+        }
     }
 }

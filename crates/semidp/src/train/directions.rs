@@ -20,6 +20,12 @@ const MOST_ROWS: usize = 20_000;
 /// Sweeps of the eigenvalue iteration; a handful is enough.
 const MOST_SWEEPS: usize = 40;
 
+/// Whether so many public rows can tell directions apart. Few rows do not vary in most directions, which says nothing
+/// about the directions: total variances are the better guide then.
+pub(super) fn can_tell_directions(rows: usize, coordinates: usize) -> bool {
+    coordinates <= MOST_COORDINATES && rows > 2 * coordinates
+}
+
 /// A, for the coordinates of one output.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Directions {

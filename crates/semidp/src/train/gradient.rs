@@ -106,8 +106,12 @@ impl Gradient<'_> {
             of_row.add(row, factor / size, &mut mean);
         }
         let square: f64 = mean.iter().map(|x| x * x).sum();
-        // Unbiased, and not zero: a weight of exactly one would forget the public rows.
-        let variance = ((squares / size - square) * size / (size - 1.0).max(1.0)).max(1e-12 * squares / size);
+        // Unbiased, and not zero: the private rows would have no weight. One row does not vary, which says nothing; its
+        // square is a guess.
+        let variance = match batch.len() {
+            1 => squares,
+            _ => ((squares / size - square) * size / (size - 1.0)).max(1e-12 * squares / size),
+        };
         BatchGradient { mean, variance: variance.max(f64::MIN_POSITIVE) }
     }
 }

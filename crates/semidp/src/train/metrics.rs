@@ -53,7 +53,7 @@ impl Metrics {
     /// Measures. Class labels below 0 are unknown. `None` if no label is known.
     pub fn of(loss: &dyn Loss, model: &Model, rows: &PublicRows) -> Option<Self> {
         let is_class = loss.labels() == Labels::Classes;
-        let known: Vec<usize> = (0..rows.len()).filter(|row| !is_class || rows.label(*row) >= 0.0).collect();
+        let known: Vec<usize> = (0..rows.len()).filter(|row| !is_class || rows.label(*row) > -0.5).collect();
         if known.is_empty() {
             return None;
         }
@@ -62,7 +62,9 @@ impl Metrics {
         for (row, scores) in known.iter().zip(scores.chunks_exact_mut(model.outputs)) {
             model.scores_into(rows, *row, scores);
         }
-        let labels: Vec<f64> = known.iter().map(|row| rows.label(*row)).collect();
+        // Classes that are numbers come out of a division.
+        let label = |row: &usize| if is_class { rows.label(*row).round() } else { rows.label(*row) };
+        let labels: Vec<f64> = known.iter().map(label).collect();
         let each = || scores.chunks_exact(model.outputs).zip(&labels);
         let kind = if is_class {
             let right = each().filter(|(scores, label)| predicted_class(scores) as f64 == **label).count();
@@ -135,7 +137,7 @@ mod tests {
     #[test]
     fn two_classes() {
         let model = Model::zero(1, 1, false).with_weights(vec![1.0]);
-        let rows = rows(&[(2.0, 1.0), (1.0, 0.0), (1.0, 1.0), (-1.0, 0.0), (-3.0, 1.0), (9.0, -1.0)]);
+        let rows = rows(&[(2.0, 1.0), (1.0, 0.0), (1.0, 1.0), (-1.0, 0.0), (-3.0, 0.999_999_9), (9.0, -1.0)]);
         let found = Metrics::of(&Logistic, &model, &rows).unwrap();
         assert_eq!(found.rows, 5);
         // Pairs of a second and a first class: 2>1, 2>-1, 1=1, 1>-1, -3<1, -3<-1.

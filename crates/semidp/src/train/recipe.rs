@@ -9,43 +9,25 @@
 //! | batch K, steps T | the number of private rows: one in fifty, a thousand times. The noise averaged over a run hardly depends on either |
 //! | noise | calibration for the budget |
 //! | step size η | public curvature: an iterate forgets within a tenth of the run, and no step overshoots |
-//! | weight α | the horizon formula, direction by direction |
+//! | weight α | the horizon formula, direction by direction if there are rows enough to tell directions apart |
 //! | output | the mean of the last half of the iterates, in which noise averages out |
 
+use super::directions::can_tell_directions;
+use super::learned::{self, Stepping};
 use super::{
-    Alpha, Average, Model, PublicGradient, PublicRows, Sgd, StepSize, best_ridge, curvature, minimise,
+    Alpha, Average, Batches, Model, PublicGradient, PublicRows, Sgd, StepSize, best_ridge, minimise,
     noise_for,
 };
 use crate::domain::Domain;
-use crate::loss::{Labels, Loss};
+use crate::loss::Loss;
 use crate::{Error, Result};
 use semidp_accounting::{PrivacyBudget, Provenance};
 use semidp_core::{Adjacency, SampleRate, Sampling, Steps};
 use serde_json::{Value, json};
 
-/// The share of private rows in a batch.
-const RATE: f64 = 0.02;
-/// Batches are not smaller than this on average if the rows suffice.
-const LEAST_BATCH: f64 = 64.0;
-const STEPS: u64 = 1000;
-/// Steps in which every row takes part are dear, and fewer of them do.
-const FULL_STEPS: u64 = 200;
-/// The run is this many times as long as an iterate remembers.
-const MEMORIES: f64 = 10.0;
 const PUBLIC_BATCH: usize = 200;
-
-/// How batches are drawn, before their size is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Batches {
-    /// Each row independently with a fixed chance.
-    Poisson,
-    /// A random subset of fixed size.
-    FixedSize,
-    /// Disjoint batches, one pass.
-    OnePass,
-    /// All rows, every time.
-    Everyone,
-}
+/// The ridge where public rows are too few to choose one.
+const FEW_ROWS_RIDGE: f64 = 1.0;
 
 /// Where training starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,6 +102,8 @@ pub struct PublicFit {
     pub model: Model,
     /// The ridge it was found with.
     pub ridge: f64,
+    /// Where that came from.
+    pub ridge_source: &'static str,
 }
 
 /// A run with all its hyper-parameters, and where they came from.
@@ -139,26 +123,21 @@ fn source_of<T>(given: Option<T>, otherwise: &'static str) -> &'static str {
     if given.is_some() { "user" } else { otherwise }
 }
 
-/// The sizes of a run.
-struct Shape {
-    sampling: Sampling,
-    batch: f64,
-    steps: Steps,
-    rows: f64,
-}
-
 impl<'a> Recipe<'a> {
     /// The best model for public rows alone, as far as they can tell. A given λ is the ridge.
     pub fn public_fit(&self, public: &PublicRows) -> PublicFit {
         let shape = Model::zero(public.features(), self.loss.outputs(), self.has_intercept);
-        let ridge = match (self.given.l2, self.given.warm_start) {
-            (Some(l2), _) => l2,
-            (None, Some(WarmStart::Minimum)) => 0.0,
-            (None, _) => best_ridge(self.loss, public, &shape).unwrap_or(1.0),
+        let (ridge, ridge_source) = match (self.given.l2, self.given.warm_start) {
+            (Some(l2), _) => (l2, "user"),
+            (None, Some(WarmStart::Minimum)) => (0.0, "user"),
+            (None, _) => match best_ridge(self.loss, public, &shape) {
+                Some(ridge) => (ridge, "public data"),
+                None => (FEW_ROWS_RIDGE, "default"),
+            },
         };
         let mut weights = minimise(self.loss, public, &shape, ridge);
         self.domain.project(&mut weights);
-        PublicFit { model: shape.with_weights(weights), ridge }
+        PublicFit { model: shape.with_weights(weights), ridge, ridge_source }
     }
 
     /// Plans a run on `rows` private rows, of `features` columns; `None` where their number is secret. What public
@@ -172,7 +151,6 @@ impl<'a> Recipe<'a> {
     ) -> Result<Planned<'a>> {
         let given = &self.given;
         let public = public.filter(|rows| !rows.is_empty());
-        let fit = public.map(|rows| self.public_fit(rows));
         let shape = self.shape(rows)?;
         let noise_multiplier = noise_for(
             self.budget,
@@ -181,33 +159,54 @@ impl<'a> Recipe<'a> {
             shape.steps,
             rows.unwrap_or(shape.rows.ceil() as u64),
         )?;
+        let fit = public.map(|rows| self.public_fit(rows));
         let needs = |name, value: Option<f64>| {
             value.ok_or_else(|| {
-                Error::invalid(name, "nothing", "given without public rows, which it would be learned from")
+                let both =
+                    "given without public rows, which clip-norm and learning-rate would be learned from";
+                Error::invalid(name, "nothing", both)
             })
         };
-        let teachers = public.zip(fit.as_ref());
-        let clip_norm =
-            needs("clip-norm", given.clip_norm.or(teachers.map(|(rows, fit)| self.clip_norm(rows, fit))))?;
         let semi_public = public.filter(|_| semi);
         let warm_start = match semi_public {
             Some(_) => given.warm_start.unwrap_or(WarmStart::Ridge),
             None => WarmStart::Cold,
         };
+        let l2 = given.l2.unwrap_or(0.0);
+        let (start, ridge) = match &fit {
+            Some(fit) if warm_start != WarmStart::Cold => (fit.model.clone(), fit.ridge),
+            _ => {
+                let mut cold = Model::zero(features, self.loss.outputs(), self.has_intercept);
+                self.domain.project(&mut cold.weights);
+                (cold, 0.0)
+            }
+        };
+        let teachers = public.zip(fit.as_ref());
+        let clip_norm = match (given.clip_norm, teachers) {
+            (None, Some((rows, fit))) => learned::clip_norm(self.loss, rows, &fit.model)?,
+            (given, _) => needs("clip-norm", given)?,
+        };
         let learned = teachers.map(|(rows, fit)| {
-            self.step_size(rows, fit, clip_norm, shape.steps, warm_start == WarmStart::Cold)
+            let steps = shape.steps.get() as f64;
+            let is_cold = warm_start == WarmStart::Cold;
+            learned::step_size(
+                self.loss,
+                rows,
+                &fit.model,
+                &Stepping { clip_norm, steps, l2, ridge, is_cold },
+            )
         });
         let learning_rate = needs("learning-rate", given.learning_rate.or(learned))?;
-        let cold = Model::zero(features, self.loss.outputs(), self.has_intercept);
-        let (start, ridge) = match fit {
-            Some(fit) if warm_start != WarmStart::Cold => (fit.model, fit.ridge),
-            _ => (cold, 0.0),
-        };
-        let l2 = given.l2.unwrap_or(0.0);
-        let alpha = given.alpha.unwrap_or(match given.batches {
+        let alpha = given.alpha.unwrap_or(match (shape.sampling, semi_public) {
             // Fresh rows in every step.
-            Some(Batches::OnePass) => Alpha::PerStep,
+            (Sampling::OnePass { .. }, _) => Alpha::PerStep,
+            (_, Some(rows)) if !can_tell_directions(rows.len(), start.stride()) => Alpha::Horizon,
             _ => Alpha::ByDirection,
+        });
+        let average = given.average.unwrap_or(match shape.steps {
+            // The tail of one step is its start, which has seen no private row.
+            Steps::ONE => Average::Last,
+            _ => Average::Tail(0.5),
         });
         let sgd = Sgd {
             loss: self.loss,
@@ -223,141 +222,22 @@ impl<'a> Recipe<'a> {
             public_gradient: given.public_gradient.unwrap_or(PublicGradient::Clip),
             alpha,
             step_size: StepSize::Constant(learning_rate),
-            average: given.average.unwrap_or(Average::Tail(0.5)),
+            average,
             domain: self.domain,
             l2,
             // A given λ already holds back both parts.
             public_l2: if given.l2.is_some() { 0.0 } else { ridge },
             public_seed: 1,
         };
-        let provenance = self.provenance(&sgd, semi_public.is_some(), warm_start, ridge);
+        let mut provenance = self.provenance(&sgd, semi_public.is_some(), warm_start);
+        if let (WarmStart::Ridge, None, Some(fit)) = (warm_start, given.l2, &fit) {
+            provenance.push(entry("ridge", json!(fit.ridge), fit.ridge_source));
+        }
         Ok(Planned { sgd, provenance })
     }
 
-    /// Batches and steps. Under add/remove they must be given, because the number of rows is secret.
-    fn shape(&self, rows: Option<u64>) -> Result<Shape> {
-        let given = &self.given;
-        let batches = given.batches.unwrap_or(match self.budget {
-            PrivacyBudget::Zcdp { .. } => Batches::OnePass,
-            _ => Batches::Poisson,
-        });
-        let Some(rows) = rows else { return self.secret_shape(batches) };
-        let count = rows as f64;
-        let rate = given.sample_rate.map(SampleRate::get).or(given.expected_batch.map(|batch| batch / count));
-        let rate = rate.unwrap_or((LEAST_BATCH / count).clamp(RATE, 1.0));
-        let too_large = |value| Error::invalid("expected-batch", value, "at most the number of private rows");
-        if rate > 1.0 {
-            return Err(too_large(given.expected_batch.unwrap_or(rate * count)));
-        }
-        let batch = given.expected_batch.unwrap_or(rate * count);
-        let otherwise = |default: u64| given.steps.map_or_else(|| Steps::new(default), Ok);
-        Ok(match batches {
-            Batches::Poisson => {
-                let sampling = Sampling::Poisson { rate: SampleRate::new(rate)? };
-                Shape { sampling, batch, steps: otherwise(STEPS)?, rows: count }
-            }
-            Batches::FixedSize => {
-                let size = (rate * count).round().clamp(1.0, count);
-                let sampling = Sampling::FixedSize { size: size as u64 };
-                Shape { sampling, batch: size, steps: otherwise(STEPS)?, rows: count }
-            }
-            Batches::OnePass => {
-                let chosen = given.sample_rate.is_some() || given.expected_batch.is_some();
-                let most = (count / if chosen { batch } else { LEAST_BATCH / 2.0 }).floor().max(1.0) as u64;
-                let steps = otherwise(if chosen { most } else { most.min(STEPS) })?;
-                let blocks = if chosen { most } else { steps.get() };
-                if steps.get() > blocks.min(rows.max(1)) {
-                    return Err(Error::invalid("steps", steps, "at most the number of batches in one pass"));
-                }
-                let sampling = Sampling::OnePass { blocks };
-                Shape { sampling, batch: count / blocks as f64, steps, rows: count }
-            }
-            Batches::Everyone => {
-                let sampling = Sampling::Everyone;
-                Shape { sampling, batch: count, steps: otherwise(FULL_STEPS)?, rows: count }
-            }
-        })
-    }
-
-    /// Nothing here may follow the number of rows: two constants of the user stand in for it.
-    fn secret_shape(&self, batches: Batches) -> Result<Shape> {
-        let given = &self.given;
-        let missing = |name| {
-            Error::invalid(
-                name,
-                "nothing",
-                "given under add-remove, where the number of private rows is secret",
-            )
-        };
-        let rate = given.sample_rate.ok_or_else(|| missing("sample-rate"))?;
-        let batch = given.expected_batch.ok_or_else(|| missing("expected-batch"))?;
-        let rows = batch / rate.get();
-        let sampling = match batches {
-            Batches::Poisson => Sampling::Poisson { rate },
-            Batches::FixedSize => {
-                return Err(Error::invalid(
-                    "sampling",
-                    "fixed-size",
-                    "poisson, one-pass or none under add-remove, where the number of private rows is secret",
-                ));
-            }
-            Batches::OnePass => Sampling::OnePass { blocks: (1.0 / rate.get()).round() as u64 },
-            Batches::Everyone => Sampling::Everyone,
-        };
-        let steps = match (given.steps, sampling) {
-            (Some(steps), _) => steps,
-            (None, Sampling::OnePass { blocks }) => Steps::new(blocks)?,
-            (None, Sampling::Everyone) => Steps::new(FULL_STEPS)?,
-            (None, _) => Steps::new(STEPS)?,
-        };
-        Ok(Shape { sampling, batch, steps, rows })
-    }
-
-    /// One gradient in ten is clipped in classification, where they have a bound of their own; half of them in
-    /// regression, where they have none.
-    fn clip_norm(&self, public: &PublicRows, fit: &PublicFit) -> f64 {
-        let quantile = match self.loss.labels() {
-            Labels::Numbers => 0.5,
-            Labels::Classes => 0.9,
-        };
-        let model = &fit.model;
-        let (mut scores, mut residuals) = (vec![0.0; model.outputs], vec![0.0; model.outputs]);
-        let mut norms: Vec<f64> = (0..public.len())
-            .map(|row| {
-                model.scores_into(public, row, &mut scores);
-                self.loss.residuals(&scores, public.label(row), &mut residuals);
-                model.gradient_norm(public, row, &residuals)
-            })
-            .collect();
-        norms.sort_by(f64::total_cmp);
-        norms[((norms.len() - 1) as f64 * quantile).round() as usize].clamp(1e-9, 1e9)
-    }
-
-    /// An iterate forgets within a tenth of the run; from a cold start it also arrives within a third of it; and no
-    /// step overshoots.
-    fn step_size(
-        &self,
-        public: &PublicRows,
-        fit: &PublicFit,
-        clip_norm: f64,
-        steps: Steps,
-        is_cold: bool,
-    ) -> f64 {
-        let found = curvature(self.loss, &fit.model, public, clip_norm);
-        let steps = steps.get() as f64;
-        let least = 1e-3 * mean_square(public);
-        let by_memory = 2.0 * MEMORIES / (found.mean.max(1e-9 * least) * steps);
-        let by_distance = match is_cold {
-            true => {
-                let speed = mean_clipped_gradient(self.loss, &fit.model, public, clip_norm);
-                3.0 * norm(&fit.model.weights) / (steps * speed.max(1e-12))
-            }
-            false => 0.0,
-        };
-        by_memory.max(by_distance).min(1.0 / found.largest.max(least))
-    }
-
-    fn provenance(&self, sgd: &Sgd<'_>, semi: bool, warm_start: WarmStart, ridge: f64) -> Vec<Provenance> {
+    /// What was given is the user's only where it is what is used.
+    fn provenance(&self, sgd: &Sgd<'_>, semi: bool, warm_start: WarmStart) -> Vec<Provenance> {
         let given = &self.given;
         let learned = "public data";
         let (rate, blocks) = match sgd.sampling {
@@ -366,26 +246,31 @@ impl<'a> Recipe<'a> {
             _ => (None, None),
         };
         let (StepSize::Constant(size) | StepSize::StronglyConvex(size)) = sgd.step_size;
-        let by_count =
-            if given.sample_rate.is_some() || given.expected_batch.is_some() { "user" } else { "theory" };
+        let is_sized = given.sample_rate.is_some() || given.expected_batch.is_some();
+        let is_kept = given.expected_batch.is_none_or(|batch| batch == sgd.batch);
+        let by_count = if is_sized { "user" } else { "theory" };
+        let batch_source = if is_sized && is_kept { "user" } else { "theory" };
+        let warm_start_given = given.warm_start.filter(|given| *given == warm_start);
+        let public_batch_given = given.public_batch.filter(|given| *given == sgd.public_batch);
         let mut entries = vec![
             entry("clip-norm", json!(sgd.clip_norm), source_of(given.clip_norm, learned)),
             entry("sampling", json!(sgd.sampling.name()), source_of(given.batches, "default")),
-            entry("expected-batch", json!(sgd.batch), by_count),
+            entry("expected-batch", json!(sgd.batch), batch_source),
             entry("steps", json!(sgd.steps.get()), source_of(given.steps, "theory")),
             entry("noise-multiplier", json!(sgd.noise_multiplier.get()), "calibration"),
             entry("learning-rate", json!(size), source_of(given.learning_rate, learned)),
             entry("average", json!(sgd.average.name()), source_of(given.average, "theory")),
             entry("l2", json!(sgd.l2), source_of(given.l2, "default")),
-            entry("warm-start", json!(warm_start.name()), source_of(given.warm_start, "default")),
+            entry("warm-start", json!(warm_start.name()), source_of(warm_start_given, "default")),
         ];
         entries.extend(rate.map(|rate| entry("sample-rate", json!(rate), by_count)));
-        entries.extend(blocks.map(|blocks| entry("blocks", json!(blocks), source_of(given.steps, "theory"))));
+        let blocks_source = if is_sized { "user" } else { source_of(given.steps, "theory") };
+        entries.extend(blocks.map(|blocks| entry("blocks", json!(blocks), blocks_source)));
         if semi {
             entries.push(entry(
                 "public-batch",
                 json!(sgd.public_batch),
-                source_of(given.public_batch, "default"),
+                source_of(public_batch_given, "default"),
             ));
             let treatment = sgd.public_gradient.name();
             entries.push(entry(
@@ -394,33 +279,6 @@ impl<'a> Recipe<'a> {
                 source_of(given.public_gradient, "theory"),
             ));
         }
-        if warm_start == WarmStart::Ridge && given.l2.is_none() {
-            entries.push(entry("ridge", json!(ridge), learned));
-        }
         entries
     }
-}
-
-fn norm(vector: &[f64]) -> f64 {
-    vector.iter().map(|x| x * x).sum::<f64>().sqrt()
-}
-
-/// The length of the mean clipped public gradient at zero, where a cold start begins.
-fn mean_clipped_gradient(loss: &dyn Loss, shape: &Model, rows: &PublicRows, clip_norm: f64) -> f64 {
-    let zero = Model::zero(shape.features, shape.outputs, shape.has_intercept);
-    let (mut scores, mut residuals) = (vec![0.0; zero.outputs], vec![0.0; zero.outputs]);
-    let mut mean = vec![0.0; zero.weights.len()];
-    for row in 0..rows.len() {
-        zero.scores_into(rows, row, &mut scores);
-        loss.residuals(&scores, rows.label(row), &mut residuals);
-        let length = zero.gradient_norm(rows, row, &residuals);
-        let factor = if length <= clip_norm { 1.0 } else { clip_norm / length };
-        zero.add_gradient(rows, row, &residuals, factor / rows.len() as f64, &mut mean);
-    }
-    norm(&mean)
-}
-
-/// The mean squared length of (x, 1).
-fn mean_square(rows: &PublicRows) -> f64 {
-    (0..rows.len()).map(|row| rows.squared_norm(row) + 1.0).sum::<f64>() / rows.len().max(1) as f64
 }

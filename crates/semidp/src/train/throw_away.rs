@@ -1,7 +1,7 @@
 //! Throw-away: public rows alone, at no cost.
 
 use super::recipe::entry;
-use super::{Algorithm, Conduct, Progress, PublicRows, Recipe, Trained, TrainingData, WarmStart};
+use super::{Algorithm, Conduct, Progress, PublicRows, Recipe, Trained, TrainingData};
 use crate::{Error, Result};
 use semidp_accounting::{Arithmetic, RandomSource, Trust};
 use semidp_core::{Certificate, Delta};
@@ -22,11 +22,7 @@ impl ThrowAway {
         let mut certificate = Certificate::issue(events, recipe.adjacency, Trust::Central, delta, mechanism)?;
         certificate.arithmetic = Arithmetic::Exact;
         certificate.random_source = RandomSource::None;
-        let source = match (recipe.given.l2, recipe.given.warm_start) {
-            (None, None | Some(WarmStart::Ridge | WarmStart::Cold)) => "public data",
-            _ => "user",
-        };
-        certificate.hyperparameters.push(entry("ridge", json!(fit.ridge), source));
+        certificate.hyperparameters.push(entry("ridge", json!(fit.ridge), fit.ridge_source));
         Ok(Trained { model: fit.model, certificate, alpha: 0.0 })
     }
 }

@@ -21,11 +21,13 @@ use semidp_core::{BlockSource, DenseTable, Private, Randomness};
 use semidp_table::{Kind, LoadOptions, Schema};
 use semidp_tabular::{Columns, SavedModel, Task};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::Path;
 
 /// The loss is shown about so many times during a run, on at most so many rows.
 const LOOKS: u64 = 50;
 const WATCHED_ROWS: usize = 2000;
+/// A weight of private gradients that a user should hear of.
+const LITTLE_WEIGHT: f64 = 1e-3;
 
 /// Everything public, before a private row is read.
 struct Prepared {
@@ -46,21 +48,18 @@ impl Train {
         file::refuse_same(&[
             ("--private", self.private.as_ref()),
             ("--public", self.public.as_ref()),
+            ("--validation", self.validation.as_ref()),
             ("--schema", self.schema.as_ref()),
             ("--out", Some(&self.out)),
             ("--certificate", self.certificate.as_ref()),
-        ])?;
-        file::refuse_same(&[
-            ("--private", self.private.as_ref()),
-            ("--validation", self.validation.as_ref()),
-            ("--out", Some(&self.out)),
         ])?;
         // What cannot be written should be known before anything is spent.
         let out = Reserved::new("--out", &self.out)?;
         let certificate =
             self.certificate.as_ref().map(|path| Reserved::new("--certificate", path)).transpose()?;
 
-        let prepared = self.prepare()?;
+        let mut prepared = self.prepare()?;
+        prepared.notes.extend(self.without_effect(algorithm.name(), prepared.public.is_some()));
         let (loss, loss_name) = prepared.columns.target().loss(self.hyper.loss.as_deref())?;
         let recipe = Recipe {
             loss: &*loss,
@@ -70,7 +69,7 @@ impl Train {
             adjacency: self.promise.adjacency(),
             given: self.hyper.given(),
         };
-        if self.seed.is_some() {
+        if self.seed.is_some() && algorithm.name() != "throw-away" {
             output.warn("--seed makes noise and batches reproducible: the result is NOT private");
         }
         let private = self.private_rows(&prepared.columns, algorithm, output)?;
@@ -84,20 +83,30 @@ impl Train {
         let trained = algorithm.train(&recipe, data, conduct, &mut |progress| watch.see(&progress));
         bar.finish_and_clear();
         let mut trained = trained?;
+        // A function of released iterates, so that it may be told.
+        if trained.model.weights.iter().any(|weight| !weight.is_finite()) {
+            return Err(Failure::input(
+                "learning-rate must be smaller: training diverged",
+                "take a smaller --learning-rate, or leave it out; the budget was spent all the same",
+            ));
+        }
+        let mut name = algorithm.name();
+        if trained.certificate.events.is_empty() && name != "throw-away" {
+            name = "throw-away";
+            prepared.notes.push("there are no private rows: the public rows answer alone".into());
+        } else if prepared.public.is_some() && trained.alpha < LITTLE_WEIGHT {
+            let note = "the private rows had next to no weight, at the full price: --algorithm throw-away costs nothing, \
+                        and --alpha or a larger budget gives them more";
+            prepared.notes.push(note.into());
+        }
         self.describe(&mut trained.certificate.hyperparameters, &prepared.columns, &loss_name, &*domain);
-        if self.strict && self.private.is_some() {
+        if self.strict && self.private.is_some() && algorithm.name() != "throw-away" {
             let check = "a strict check of the rows came first: that it passed, or which column failed it, is \
                          covered by no guarantee";
             trained.certificate.not_covered.push(check.into());
         }
         let metrics = prepared.watched.as_ref().and_then(|rows| Metrics::of(&*loss, &trained.model, rows));
-        let saved = SavedModel::new(
-            &prepared.columns,
-            &trained.model,
-            &loss_name,
-            algorithm.name(),
-            trained.certificate,
-        );
+        let saved = SavedModel::new(&prepared.columns, &trained.model, &loss_name, name, trained.certificate);
         let outcome = Outcome {
             saved: &saved,
             budget,
@@ -105,6 +114,7 @@ impl Train {
             metrics,
             validated: self.validation.is_some(),
             path: &self.out,
+            notes: &prepared.notes,
         };
         let json = outcome.json()?;
         if let Some(place) = certificate {
@@ -119,7 +129,7 @@ impl Train {
     fn algorithm(&self) -> Result<&'static dyn Algorithm, Failure> {
         let name = match (self.algorithm.as_str(), &self.private) {
             // Nothing private: nothing to protect, and nothing to pay.
-            ("auto", None) => "throw-away",
+            ("auto" | "semi-dp-sgd", None) => "throw-away",
             ("auto", Some(_)) => "semi-dp-sgd",
             (name, _) => name,
         };
@@ -128,7 +138,7 @@ impl Train {
 
     /// The budget; none is needed where nothing is spent.
     fn spendable(&self, algorithm: &dyn Algorithm) -> Result<PrivacyBudget, Failure> {
-        let is_free = algorithm.name() == "throw-away" || self.private.is_none();
+        let is_free = algorithm.name() == "throw-away";
         if is_free && self.budget.epsilon.is_none() && self.budget.rho.is_none() {
             return Ok(PrivacyBudget::Pure { epsilon: Epsilon::new(0.0)? });
         }
@@ -150,6 +160,9 @@ impl Train {
             None => Ok(schema),
         };
         let (schema, has_public) = meaning.find(choose, &mut notes)?;
+        schema.position(&self.target).map_err(|error| {
+            Failure::input(format!("--target: {error}"), "--target is the name of a column of the files")
+        })?;
         let task = self.task(&schema, &mut notes)?;
         let public = self.public.as_deref().filter(|_| has_public);
         let columns = Columns::learn(schema, &self.target, task, public)?;
@@ -175,10 +188,7 @@ impl Train {
         if let Some(task) = self.task {
             return Ok(task.task());
         }
-        let position = schema.position(&self.target).map_err(|error| {
-            Failure::input(error.to_string(), "--target is the name of a column of the files")
-        })?;
-        let task = match schema.columns()[position].kind {
+        let task = match schema.columns()[schema.position(&self.target)?].kind {
             Kind::Category { .. } => Task::Classification,
             Kind::Number { .. } => Task::Regression,
         };
@@ -263,7 +273,7 @@ fn pretty(json: &serde_json::Value) -> Result<String, Failure> {
 }
 
 /// Where a model is read from.
-pub fn read_model(path: &PathBuf) -> Result<SavedModel, Failure> {
+pub fn read_model(path: &Path) -> Result<SavedModel, Failure> {
     SavedModel::from_json(&file::read("--model", path)?)
         .map_err(|error| Failure::from(error).about(&format!("--model {}", path.display())))
 }

@@ -119,7 +119,7 @@ pub struct HyperOptions {
     pub learning_rate: Option<f64>,
 
     /// The weight of the private gradient: a number from 0 to 1, per-step, horizon or by-direction
-    /// [default: by-direction; per-step with --sampling one-pass]
+    /// [default: by-direction, or horizon if public rows are few; per-step with --sampling one-pass]
     #[arg(long, value_name = "A|RULE", value_parser = parse_alpha, allow_hyphen_values = true)]
     pub alpha: Option<Alpha>,
 
@@ -127,7 +127,7 @@ pub struct HyperOptions {
     #[arg(long, value_enum)]
     pub public_gradient: Option<PublicGradientName>,
 
-    /// Which iterates become the model [default: tail, the last half]
+    /// Which iterates become the model [default: tail, the last half; last with one step]
     #[arg(long, value_enum)]
     pub average: Option<AverageName>,
 
@@ -267,9 +267,54 @@ impl Train {
     /// The columns to learn from and the target, if some were chosen.
     pub fn wanted(&self) -> Option<Vec<&str>> {
         let names = self.columns.as_ref()?.iter().map(|name| name.trim());
-        let mut wanted: Vec<&str> = names.filter(|name| !name.is_empty() && *name != self.target).collect();
+        let mut wanted: Vec<&str> = Vec::new();
+        for name in names.filter(|name| !name.is_empty() && *name != self.target) {
+            if !wanted.contains(&name) {
+                wanted.push(name);
+            }
+        }
         wanted.push(&self.target);
         Some(wanted)
+    }
+
+    /// Tells of options that were given and make no difference.
+    pub fn without_effect(&self, algorithm: &str, has_public: bool) -> Option<String> {
+        let hyper = &self.hyper;
+        let mixing = [
+            ("--public-batch", hyper.public_batch.is_some()),
+            ("--alpha", hyper.alpha.is_some()),
+            ("--public-gradient", hyper.public_gradient.is_some()),
+        ];
+        let noisy = [
+            ("--private", self.private.is_some()),
+            ("--strict", self.strict),
+            ("--clip-norm", hyper.clip_norm.is_some()),
+            ("--sampling", hyper.sampling.is_some()),
+            ("--sample-rate", hyper.sample_rate.is_some()),
+            ("--expected-batch", hyper.expected_batch.is_some()),
+            ("--steps", hyper.steps.is_some()),
+            ("--learning-rate", hyper.learning_rate.is_some()),
+            ("--average", hyper.average.is_some()),
+            ("--seed", self.seed.is_some()),
+            ("--threads", self.threads.is_some()),
+        ];
+        let is_warm = hyper.warm_start.is_some_and(|start| !matches!(start, WarmStartName::None));
+        let is_cold = hyper.warm_start.is_some() && !is_warm;
+        let (what, given): (_, Vec<_>) = match algorithm {
+            "throw-away" => (
+                "throw-away",
+                noisy.into_iter().chain(mixing).chain([("--warm-start none", is_cold)]).collect(),
+            ),
+            "dp-sgd" => ("dp-sgd", mixing.into_iter().chain([("--warm-start", is_warm)]).collect()),
+            _ if !has_public => (
+                "training without public rows",
+                mixing.into_iter().chain([("--warm-start", is_warm)]).collect(),
+            ),
+            _ => return None,
+        };
+        let names: Vec<&str> =
+            given.iter().filter(|(_, is_given)| *is_given).map(|(name, _)| *name).collect();
+        (!names.is_empty()).then(|| format!("no effect on {what}: {}", names.join(", ")))
     }
 
     /// Refuses what this command does not do.
