@@ -185,7 +185,7 @@ fn race(peer: &mut Peer, way: Way, trainer: &mut Trainer<'_>) -> Result<Race, Fa
                 Err(error) => trouble = Some(error),
             }
         }
-        our_times.push(median(&mut trainer.steps(OUR_STEPS)?));
+        our_times.push(trainer.steps(OUR_STEPS)?);
     }
     let outcome = match trouble {
         Some(error) => Err(error),
@@ -200,7 +200,7 @@ fn speed(trainer: &mut Trainer<'_>) -> Result<Speed, Failure> {
     let memory = machine::Memory::new();
     let (mut seconds, mut reading) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        seconds.push(median(&mut trainer.steps(OUR_STEPS)?));
+        seconds.push(trainer.steps(OUR_STEPS)?);
         reading.push(memory.read());
     }
     Ok(Speed { work: trainer.work(), seconds: median(&mut seconds), reading: median(&mut reading) })
@@ -215,7 +215,7 @@ fn growth(works: &[Work]) -> Result<Vec<(Work, f64)>, Failure> {
         let mut trainer = Trainer::new(&session, work)?;
         trainer.steps(OUR_STEPS)?;
         let rounds: Result<Vec<f64>, Failure> =
-            (0..ROUNDS).map(|_| Ok(median(&mut trainer.steps(OUR_STEPS)?))).collect();
+            (0..ROUNDS).map(|_| Ok(trainer.steps(OUR_STEPS)?)).collect();
         times.push((work, median(&mut rounds?)));
     }
     Ok(times)

@@ -69,14 +69,15 @@ impl<'s> Trainer<'s> {
         self.work
     }
 
-    /// Takes some steps and returns the seconds of each.
-    pub fn steps(&mut self, count: usize) -> Result<Vec<f64>, Failure> {
-        (0..count).map(|_| self.step()).collect()
+    /// Takes some steps and returns the mean of their seconds.
+    pub fn steps(&mut self, count: usize) -> Result<f64, Failure> {
+        let start = Instant::now();
+        (0..count).try_for_each(|_| self.step())?;
+        Ok(start.elapsed().as_secs_f64() / count as f64)
     }
 
-    fn step(&mut self) -> Result<f64, Failure> {
+    fn step(&mut self) -> Result<(), Failure> {
         let ticket = self.tickets.next().ok_or_else(|| failed("no steps left"))?;
-        let start = Instant::now();
         let weights = Public(self.weights.clone());
         let has_intercept = self.work.outputs > 1;
         let query = ClippedGradient::new(&*self.loss, weights, self.work.features, has_intercept, CLIP_NORM)
@@ -85,6 +86,6 @@ impl<'s> Trainer<'s> {
         let noised = self.run.noise(sum).map_err(failed)?;
         let size = LEARNING_RATE / self.work.batch as f64;
         self.weights.iter_mut().zip(noised.iter()).for_each(|(w, g)| *w -= size * g);
-        Ok(start.elapsed().as_secs_f64())
+        Ok(())
     }
 }
