@@ -134,7 +134,7 @@ impl Encoder {
                 Slot::Indicators { .. } => {}
             }
         }
-        Block::DenseF32(DenseBlock { values: &buffers.values, width: self.width })
+        Block::DenseF32(DenseBlock::new(&buffers.values, self.width))
     }
 
     fn encode_sparse(&self, cells: &[Cells], rows: usize, buffers: &mut Buffers) {

@@ -1,6 +1,7 @@
 //! A copy of a source in memory, for programs that read it many times.
 
 use super::{Block, BlockSource, CsrBlock, DenseBlock};
+use crate::query::RowLengths;
 use crate::{Error, Result, parallel};
 use std::ops::Range;
 
@@ -32,6 +33,7 @@ struct Sparse<T> {
 struct Piece {
     rows: Rows,
     units: usize,
+    lengths: RowLengths,
 }
 
 impl InMemory {
@@ -68,7 +70,7 @@ fn read_block<S: BlockSource>(source: &S, block: usize) -> Result<Vec<Piece>> {
         if !taken {
             let mut rows = Rows::like(&shown);
             rows.append(&shown, units);
-            pieces.push(Piece { rows, units });
+            pieces.push(Piece { rows, units, lengths: RowLengths::default() });
         }
     })?;
     if left > 0 {
@@ -147,10 +149,11 @@ impl BlockSource for InMemory {
         fn sparse<T>(rows: &Sparse<T>) -> CsrBlock<'_, T> {
             CsrBlock { offsets: &rows.offsets, columns: &rows.columns, values: &rows.values }
         }
-        let width = self.width;
-        visit(match &self.blocks[block].rows {
-            Rows::DenseF32(values) => Block::DenseF32(DenseBlock { values, width }),
-            Rows::DenseF64(values) => Block::DenseF64(DenseBlock { values, width }),
+        let (width, piece) = (self.width, &self.blocks[block]);
+        let lengths = Some(&piece.lengths);
+        visit(match &piece.rows {
+            Rows::DenseF32(values) => Block::DenseF32(DenseBlock { values, width, lengths }),
+            Rows::DenseF64(values) => Block::DenseF64(DenseBlock { values, width, lengths }),
             Rows::CsrF32(rows) => Block::CsrF32(sparse(rows)),
             Rows::CsrF64(rows) => Block::CsrF64(sparse(rows)),
         });
@@ -223,7 +226,7 @@ mod tests {
         fn visit(&self, _: usize, visit: &mut dyn FnMut(Block<'_>)) -> Result<()> {
             for piece in 0..self.pieces {
                 let values = vec![piece as f32; 10 << 14];
-                visit(Block::DenseF32(DenseBlock { values: &values, width: 1 << 14 }));
+                visit(Block::DenseF32(DenseBlock::new(&values, 1 << 14)));
             }
             Ok(())
         }

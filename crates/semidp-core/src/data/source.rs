@@ -3,6 +3,7 @@
 //! A *unit* is what one person contributes, and what adjacency, sampling and clipping act on. Here it
 //! is one row; a source that groups rows by person would yield one clipped row a unit.
 
+use crate::query::RowLengths;
 use crate::{Error, Result};
 use std::ops::{Deref, Range};
 
@@ -111,6 +112,15 @@ pub struct DenseBlock<'a, T> {
     pub values: &'a [T],
     /// Columns.
     pub width: usize,
+    /// What is remembered of rows that nobody can change: only tables of the kernel's own have it.
+    pub(crate) lengths: Option<&'a RowLengths>,
+}
+
+impl<'a, T> DenseBlock<'a, T> {
+    /// Rows of `width` numbers.
+    pub fn new(values: &'a [T], width: usize) -> Self {
+        Self { values, width, lengths: None }
+    }
 }
 
 /// Rows of which only some columns are stored.
@@ -259,6 +269,8 @@ pub struct DenseTable<T> {
     values: Vec<T>,
     width: usize,
     rows_per_block: usize,
+    /// One for each block.
+    lengths: Vec<RowLengths>,
 }
 
 impl<T: Number> DenseTable<T> {
@@ -280,7 +292,9 @@ impl<T: Number> DenseTable<T> {
             let expected = values.len().next_multiple_of(width);
             return Err(Error::Shape { what: "the table", of: "values", found: values.len(), expected });
         }
-        Ok(Self { values, width, rows_per_block })
+        let blocks = (values.len() / width).div_ceil(rows_per_block);
+        let lengths = (0..blocks).map(|_| RowLengths::default()).collect();
+        Ok(Self { values, width, rows_per_block, lengths })
     }
 
     fn rows(&self) -> usize {
@@ -309,7 +323,8 @@ impl<T: Number> BlockSource for DenseTable<T> {
     fn visit(&self, block: usize, visit: &mut dyn FnMut(Block<'_>)) -> Result<()> {
         let units = self.units_of(block);
         let values = &self.values[units.start * self.width..units.end * self.width];
-        visit(T::dense(DenseBlock { values, width: self.width }));
+        let lengths = Some(&self.lengths[block]);
+        visit(T::dense(DenseBlock { values, width: self.width, lengths }));
         Ok(())
     }
 }

@@ -284,7 +284,7 @@ pub(super) mod tests_only {
     pub fn both_ways(query: &ClippedGradient<'_>, values: &[f32], rows: usize) -> (Vec<i64>, Vec<i64>) {
         let run = |vectors: Vectors| {
             let mut worker = Gradients { vectors, ..query.worker() };
-            let block = DenseBlock { values, width: query.width() };
+            let block = DenseBlock::new(values, query.width());
             worker.add(Block::DenseF32(block), &Selection::Everyone, 0..rows);
             worker.into_sums()
         };

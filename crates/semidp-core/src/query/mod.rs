@@ -15,6 +15,7 @@ pub use clipped_gradient::{ClippedGradient, ScoreLoss};
 pub use clipped_row_gradient::{ClippedRowGradient, RowGradient, RowView};
 pub use clipped_sum::ClippedSum;
 pub use grid::Grid;
+pub(crate) use outer::RowLengths;
 pub(crate) use partial::Lineage;
 pub use partial::Partial;
 

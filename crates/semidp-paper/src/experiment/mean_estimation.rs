@@ -268,7 +268,7 @@ impl BlockSource for RowsFrom {
 
     fn visit(&self, _: usize, visit: &mut dyn FnMut(Block<'_>)) -> semidp_core::Result<()> {
         let values = &self.table[self.first * DIMENSION..];
-        visit(Block::DenseF32(DenseBlock { values, width: DIMENSION }));
+        visit(Block::DenseF32(DenseBlock::new(values, DIMENSION)));
         Ok(())
     }
 }

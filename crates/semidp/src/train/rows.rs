@@ -216,7 +216,7 @@ impl BlockSource for PublicRows {
     fn visit(&self, _: usize, visit: &mut dyn FnMut(Block<'_>)) -> semidp_core::Result<()> {
         match &self.storage {
             Storage::Dense(values) => {
-                visit(Block::DenseF32(DenseBlock { values, width: self.features + 1 }));
+                visit(Block::DenseF32(DenseBlock::new(values, self.features + 1)));
             }
             Storage::Sparse { offsets, columns, values } => {
                 visit(Block::CsrF32(CsrBlock { offsets, columns, values }));

@@ -15,6 +15,7 @@
 //! rounded to the safe side. Which s and u, and how the coefficients came about, makes no difference to that.
 
 use crate::data::Number;
+use std::sync::OnceLock;
 
 /// Scaled rows have a norm from here to twice this, as far as floating-point numbers can tell.
 const ROW_BITS: i32 = 25;
@@ -109,6 +110,25 @@ impl Length {
         // Less room than there is, where there is more than enough.
         let shift = (exponent + self.scale.exponent).min(90);
         shift >= 0 && product <= u128::from(clip_steps) << shift
+    }
+}
+
+/// The lengths of the rows of a block, which are the same in every step: found once, for either kind of model.
+#[derive(Default)]
+pub(crate) struct RowLengths {
+    plain: OnceLock<Vec<Option<Length>>>,
+    with_intercept: OnceLock<Vec<Option<Length>>>,
+}
+
+impl RowLengths {
+    /// The lengths, found by `find` the first time.
+    pub(in crate::query) fn get(
+        &self,
+        has_intercept: bool,
+        find: impl FnOnce() -> Vec<Option<Length>>,
+    ) -> &[Option<Length>] {
+        let known = if has_intercept { &self.with_intercept } else { &self.plain };
+        known.get_or_init(find)
     }
 }
 

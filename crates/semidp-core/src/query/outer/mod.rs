@@ -14,6 +14,7 @@ mod stage;
 use crate::data::Number;
 pub(super) use ahead::Ahead;
 use bound::MOST_STEPS;
+pub(crate) use bound::RowLengths;
 pub(super) use bound::{Length, Scale};
 pub(super) use stage::Stage;
 

@@ -58,26 +58,60 @@ impl<T: Loops> Stage<T> {
         chosen: &[usize],
         sums: &mut [Accumulator],
     ) {
-        // About as many as there are loops for each row: one of its steps, and for each part of its columns and two outputs
-        // half a one, because scores and sums are of a few rows.
+        if chosen.is_empty() {
+            return;
+        }
+        let remembered = block.lengths.map(|lengths| {
+            lengths.get(query.has_intercept, || {
+                let rows = block.values.chunks_exact(block.width);
+                rows.map(|row| self.take_in(query, vectors, &row[..query.features], &[])).collect()
+            })
+        });
+        // About as many as there are loops for each row: one for its length unless that is known, and for each part of
+        // its columns and two outputs half a one, because scores and sums are of a few rows.
         let parts = self.padded.div_ceil(PART);
-        let shares = 1 + (query.outputs.div_ceil(2) * parts * 2).div_ceil(ROWS);
+        let of_length = usize::from(remembered.is_none());
+        let shares = of_length + (query.outputs.div_ceil(2) * parts * 2).div_ceil(ROWS);
         let mut ahead = Ahead::new(block.values, block.width, chosen, shares);
         for (place, &unit) in chosen.iter().enumerate() {
             ahead.reach(place);
             let row = &block.values[unit * block.width..(unit + 1) * block.width];
             let (features, label) = row.split_at(query.features);
-            let at = self.known.len() * self.padded;
-            let copy = &mut self.rows[at..at + self.padded];
-            let square = T::copy(vectors, features, copy).to_f64();
+            let length = match remembered.map(|lengths| lengths[unit]) {
+                Some(Some(length)) => {
+                    T::copy(vectors, features, self.room());
+                    Some(length)
+                }
+                Some(None) => None,
+                None => self.take_in(query, vectors, features, ahead.share()),
+            };
             // A row without a length is overwritten by the next one.
-            if let Some(length) = query.length(vectors, copy, square, ahead.share()) {
+            if let Some(length) = length {
                 self.known.push((label[0].to_f64(), length));
             }
             if self.known.len() == ROWS {
                 self.settle(query, vectors, sums, &mut ahead);
             }
         }
+    }
+
+    /// Where the next row goes.
+    fn room(&mut self) -> &mut [T] {
+        let at = self.known.len() * self.padded;
+        &mut self.rows[at..at + self.padded]
+    }
+
+    /// Copies a row to where the next one goes, and finds its length.
+    fn take_in(
+        &mut self,
+        query: &ClippedGradient<'_>,
+        vectors: Vectors,
+        features: &[T],
+        ahead: &[T],
+    ) -> Option<Length> {
+        let copy = self.room();
+        let square = T::copy(vectors, features, copy).to_f64();
+        query.length(vectors, copy, square, ahead)
     }
 
     /// Adds the rows at hand.

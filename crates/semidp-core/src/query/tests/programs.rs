@@ -105,7 +105,7 @@ impl BlockSource for InPieces {
         let mut shown = 0;
         for &size in &self.sizes {
             let values: Vec<f64> = (shown..shown + size).map(|i| self.rows[i % 5]).collect();
-            visit(Block::DenseF64(DenseBlock { values: &values, width: 1 }));
+            visit(Block::DenseF64(DenseBlock::new(&values, 1)));
             shown += size;
         }
         Ok(())
