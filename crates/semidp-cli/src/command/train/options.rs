@@ -85,7 +85,7 @@ pub struct Train {
 #[derive(Args)]
 #[command(next_help_heading = "Hyper-parameters, chosen without private rows unless given")]
 pub struct HyperOptions {
-    /// squared, logistic, softmax, hinge, huber[:DELTA] or quantile[:LEVEL] [default: squared, logistic, or softmax
+    /// squared, logistic, softmax, hinge, huber, huber:DELTA, quantile or quantile:LEVEL [default: squared, logistic, or softmax
     /// for more than two classes]
     #[arg(long, value_name = "NAME")]
     pub loss: Option<String>,

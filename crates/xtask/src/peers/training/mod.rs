@@ -214,7 +214,7 @@ fn growth(works: &[Work]) -> Result<Vec<(Work, f64)>, Failure> {
         let session = ours::session(work)?;
         let mut trainer = Trainer::new(&session, work)?;
         trainer.steps(OUR_STEPS)?;
-        let rounds: Result<Vec<f64>, Failure> = (0..ROUNDS).map(|_| Ok(trainer.steps(OUR_STEPS)?)).collect();
+        let rounds: Result<Vec<f64>, Failure> = (0..ROUNDS).map(|_| trainer.steps(OUR_STEPS)).collect();
         times.push((work, median(&mut rounds?)));
     }
     Ok(times)
