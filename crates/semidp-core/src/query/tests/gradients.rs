@@ -2,6 +2,7 @@
 //! the same bits whatever the threads, blocks and instructions.
 
 use super::*;
+use std::ops::Range;
 
 /// A smooth loss of several scores whose residuals depend on all of them.
 struct Curved(usize);
@@ -205,6 +206,62 @@ fn gradients_do_not_depend_on_their_neighbours() {
                     "{storage:?} {features} {block}"
                 );
             }
+        }
+    }
+}
+
+/// Shows the blocks of another source as if nothing were known of their rows.
+struct Forgetful(Table);
+
+impl BlockSource for Forgetful {
+    fn width(&self) -> usize {
+        self.0.width()
+    }
+    fn units(&self) -> usize {
+        self.0.units()
+    }
+    fn blocks(&self) -> usize {
+        self.0.blocks()
+    }
+    fn units_of(&self, block: usize) -> Range<usize> {
+        self.0.units_of(block)
+    }
+    fn visit(&self, block: usize, visit: &mut dyn FnMut(Block<'_>)) -> Result<()> {
+        self.0.visit(block, &mut |piece| {
+            visit(match piece {
+                Block::DenseF32(b) => Block::DenseF32(DenseBlock::new(b.values, b.width)),
+                Block::DenseF64(b) => Block::DenseF64(DenseBlock::new(b.values, b.width)),
+                other => other,
+            });
+        })
+    }
+}
+
+/// Lengths that were remembered, by questions with an intercept and without, give the integers of lengths found afresh.
+#[test]
+fn remembered_lengths_make_no_difference() {
+    let features = 50;
+    let mut rows = rows(40, features + 1);
+    rows[3].values[1] = f64::NAN;
+    rows[8].values[0] = 1e30;
+    rows[9].values[..features].fill(1e-9);
+    for storage in STORAGES {
+        let shared = std::sync::Arc::new(table(storage, &rows, features + 1, 7));
+        let remembering = || -> Table { Box::new(shared.clone()) };
+        let copied = || -> Table {
+            Box::new(Private::new(table(storage, &rows, features + 1, 9)).in_memory().unwrap().into_inner())
+        };
+        for round in 0..4usize {
+            let has_intercept = round % 2 == 1;
+            let scale = 10f64.powi(round as i32 - 2);
+            let weights: Vec<f64> =
+                weights(2 * (features + usize::from(has_intercept))).iter().map(|w| w * scale).collect();
+            let query =
+                ClippedGradient::new(&Curved(2), Public(weights), features, has_intercept, 0.7).unwrap();
+            let afresh = integers(&query, Box::new(Forgetful(table(storage, &rows, features + 1, 7))), 1);
+            assert!(afresh.iter().any(|k| *k != 0));
+            assert_eq!(integers(&query, remembering(), 2), afresh, "{storage:?} {round}");
+            assert_eq!(integers(&query, copied(), 2), afresh, "{storage:?} {round}");
         }
     }
 }
