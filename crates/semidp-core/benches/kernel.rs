@@ -100,7 +100,7 @@ fn read(table: &Shared) -> u64 {
         for block in blocks {
             let mut add = |rows: Block<'_>| {
                 let Block::DenseF32(rows) = rows else { return };
-                for pair in rows.values.as_chunks::<2>().0 {
+                for pair in rows.values().as_chunks::<2>().0 {
                     let [low, high] = pair.map(|x| u64::from(x.to_bits()));
                     total = total.wrapping_add(low | high << 32);
                 }

@@ -147,11 +147,12 @@ impl Mailbox {
         let mut done = 0;
         loop {
             self.wait_beyond(done);
-            if let Some(job) = lock(&self.job).take() {
-                // A job borrows what its caller keeps alive; nothing of it is looked at after a panic.
-                if catch_unwind(AssertUnwindSafe(job)).is_err() {
-                    self.panicked.store(true, Ordering::Relaxed);
-                }
+            let job = lock(&self.job).take();
+            // A job borrows what its caller keeps alive; nothing of it is looked at after a panic.
+            if let Some(Err(payload)) = job.map(|job| catch_unwind(AssertUnwindSafe(job))) {
+                // It may panic again when it is dropped, and this thread must go on.
+                std::mem::forget(payload);
+                self.panicked.store(true, Ordering::Relaxed);
             }
             done += 1;
             self.done.store(done, Ordering::Release);

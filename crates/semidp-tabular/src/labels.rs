@@ -37,7 +37,7 @@ impl KnownLabels {
         for block in 0..table.blocks() {
             let read = table.visit(block, &mut |piece| {
                 if let Block::DenseF32(rows) = piece {
-                    labels.extend(rows.values.iter().map(|&label| {
+                    labels.extend(rows.values().iter().map(|&label| {
                         let label = f64::from(label);
                         let is_known = if is_code { label >= 0.0 } else { label > 0.5 * MISSING };
                         is_known.then_some(label + shift)

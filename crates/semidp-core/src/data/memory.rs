@@ -58,7 +58,12 @@ impl InMemory {
 fn read_block<S: BlockSource>(source: &S, block: usize) -> Result<Vec<Piece>> {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut left = source.units_of(block).len();
+    let mut is_well_formed = true;
     source.visit(block, &mut |shown| {
+        is_well_formed &= fits(&shown, source.width());
+        if !is_well_formed {
+            return;
+        }
         let units = shown.units().min(left);
         left -= units;
         let room = pieces.last_mut().filter(|piece| piece.rows.len() < BLOCK_NUMBERS);
@@ -73,10 +78,31 @@ fn read_block<S: BlockSource>(source: &S, block: usize) -> Result<Vec<Piece>> {
             pieces.push(Piece { rows, units, lengths: RowLengths::default() });
         }
     })?;
+    if !is_well_formed {
+        return Err(Error::Source { block, reason: "it shows rows of another shape than promised" });
+    }
     if left > 0 {
         return Err(Error::Source { block, reason: "it holds fewer units than promised" });
     }
     Ok(pieces)
+}
+
+/// Whether a block has whole rows of this width, and a sparse one entries where it says.
+fn fits(block: &Block<'_>, width: usize) -> bool {
+    fn dense<T>(block: &DenseBlock<'_, T>, width: usize) -> bool {
+        block.width == width && block.values.len().is_multiple_of(width.max(1))
+    }
+    fn sparse<T>(block: &CsrBlock<'_, T>) -> bool {
+        let is_in_order = block.offsets.windows(2).all(|pair| pair[0] <= pair[1]);
+        let end = block.columns.len().min(block.values.len());
+        is_in_order && block.offsets.last().is_some_and(|last| *last <= end)
+    }
+    match block {
+        Block::DenseF32(b) => dense(b, width),
+        Block::DenseF64(b) => dense(b, width),
+        Block::CsrF32(b) => sparse(b),
+        Block::CsrF64(b) => sparse(b),
+    }
 }
 
 impl Rows {
@@ -208,6 +234,7 @@ mod tests {
     struct Pieces {
         pieces: usize,
         promised: usize,
+        width: usize,
     }
 
     impl BlockSource for Pieces {
@@ -226,7 +253,7 @@ mod tests {
         fn visit(&self, _: usize, visit: &mut dyn FnMut(Block<'_>)) -> Result<()> {
             for piece in 0..self.pieces {
                 let values = vec![piece as f32; 10 << 14];
-                visit(Block::DenseF32(DenseBlock::new(&values, 1 << 14)));
+                visit(Block::DenseF32(DenseBlock::new(&values, self.width)));
             }
             Ok(())
         }
@@ -234,11 +261,13 @@ mod tests {
 
     #[test]
     fn large_blocks_are_split_and_surplus_units_left_out() {
-        let copy = InMemory::read(&Pieces { pieces: 20, promised: 195 }).unwrap();
+        let copy = InMemory::read(&Pieces { pieces: 20, promised: 195, width: 1 << 14 }).unwrap();
         assert!(copy.blocks() > 1);
         let found = rows(&copy);
         assert_eq!(found.len(), 195);
         assert!(found.iter().enumerate().all(|(row, cells)| cells[0].1 == (row / 10) as f64));
-        assert!(InMemory::read(&Pieces { pieces: 2, promised: 21 }).is_err());
+        assert!(InMemory::read(&Pieces { pieces: 2, promised: 21, width: 1 << 14 }).is_err());
+        // Rows of another width would be cut anew.
+        assert!(InMemory::read(&Pieces { pieces: 2, promised: 20, width: 1 << 13 }).is_err());
     }
 }

@@ -106,13 +106,21 @@ pub(crate) mod sealed {
 }
 
 /// Rows one after the other.
+///
+/// A source that changes the rows of another makes a block of its own of them:
+/// ```compile_fail,E0616
+/// # use semidp_core::DenseBlock;
+/// let mut block = DenseBlock::new(&[1.0f32, 2.0], 2);
+/// block.values = &[1e9, 1e9];
+/// ```
 #[derive(Clone, Copy)]
 pub struct DenseBlock<'a, T> {
     /// `width` numbers a row.
-    pub values: &'a [T],
+    pub(crate) values: &'a [T],
     /// Columns.
-    pub width: usize,
-    /// What is remembered of rows that nobody can change: only tables of the kernel's own have it.
+    pub(crate) width: usize,
+    /// What is remembered of rows that nobody can change: only tables of the kernel's own have it. No field can be
+    /// exchanged outside the kernel, or other rows might go by these lengths.
     pub(crate) lengths: Option<&'a RowLengths>,
 }
 
@@ -120,6 +128,16 @@ impl<'a, T> DenseBlock<'a, T> {
     /// Rows of `width` numbers.
     pub fn new(values: &'a [T], width: usize) -> Self {
         Self { values, width, lengths: None }
+    }
+
+    /// All numbers, row by row.
+    pub fn values(&self) -> &'a [T] {
+        self.values
+    }
+
+    /// Columns.
+    pub fn width(&self) -> usize {
+        self.width
     }
 }
 

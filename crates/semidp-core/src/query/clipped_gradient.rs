@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A loss of linear scores and a label.
 ///
-/// It must be a function of its arguments alone. A residual that is not finite, or a panic, makes the
+/// It must be a function of its arguments alone. A residual that is not finite or not written, or a panic, makes the
 /// row contribute nothing.
 pub trait ScoreLoss: Sync {
     /// Scores of a row: 1, or the number of classes.
@@ -165,10 +165,17 @@ impl ClippedGradient<'_> {
         residuals: &mut [f64],
         coefficients: &mut [T],
     ) -> bool {
+        // What a loss does not write must not be what it wrote for another row.
+        residuals.fill(f64::NAN);
         // A loss that panics must not tell so: nor must the row.
         let told = catch_unwind(AssertUnwindSafe(|| self.loss.residuals(scores, label, &mut *residuals)));
         let norm = residuals.iter().map(|r| r * r).sum::<f64>().sqrt() * length.norm();
-        if told.is_err() || !norm.is_finite() {
+        if let Err(payload) = told {
+            // It may panic again when it is dropped.
+            std::mem::forget(payload);
+            return false;
+        }
+        if !norm.is_finite() {
             return false;
         }
         // So much less that what was rounded up in integers, a part in 2^30 a coefficient, still fits.

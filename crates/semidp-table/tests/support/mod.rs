@@ -136,8 +136,8 @@ pub fn rows(source: &impl BlockSource) -> Vec<Vec<f32>> {
 fn add_rows(rows: &mut Vec<Vec<f32>>, piece: Block<'_>, width: usize) {
     match piece {
         Block::DenseF32(block) => {
-            assert_eq!(block.width, width);
-            rows.extend(block.values.chunks(width).map(<[f32]>::to_vec));
+            assert_eq!(block.width(), width);
+            rows.extend(block.values().chunks(width).map(<[f32]>::to_vec));
         }
         Block::CsrF32(block) => {
             for ends in block.offsets.windows(2) {

@@ -279,13 +279,13 @@ fn for_each_row<S: BlockSource>(source: &Public<S>, mut show: impl FnMut(&[f64])
                 }
                 Block::CsrF64(b) => sparse(b.offsets, &|at| (b.columns[at] as usize, b.values[at])),
                 Block::DenseF32(b) => {
-                    for values in b.values.chunks_exact(width) {
+                    for values in b.values().chunks_exact(width) {
                         row.iter_mut().zip(values).for_each(|(to, x)| *to = finite(f64::from(*x)));
                         show(&row);
                     }
                 }
                 Block::DenseF64(b) => {
-                    for values in b.values.chunks_exact(width) {
+                    for values in b.values().chunks_exact(width) {
                         row.iter_mut().zip(values).for_each(|(to, x)| *to = finite(*x));
                         show(&row);
                     }

@@ -2,7 +2,8 @@
 
 use super::{DpSgd, Model, PublicRows, Recipe, SemiDpSgd, ThrowAway, Trained};
 use crate::{Error, Result};
-use semidp_core::{BlockSource, Private, Randomness, Session};
+use semidp_accounting::PrivacyBudget;
+use semidp_core::{BlockSource, Budget, Private, Randomness, Session};
 
 /// Rows, still on their sides of the wall.
 pub struct TrainingData {
@@ -22,12 +23,16 @@ pub struct Conduct {
 }
 
 impl Conduct {
+    /// A session that grants no more than the budget, however the noise was calibrated.
     pub(super) fn session<S: BlockSource>(
         &self,
         recipe: &Recipe<'_>,
         rows: Private<S>,
     ) -> Result<Session<S>> {
-        let session = Session::new(rows, recipe.adjacency)?.with_randomness(self.randomness);
+        let mut session = Session::new(rows, recipe.adjacency)?.with_randomness(self.randomness);
+        if let PrivacyBudget::Approximate { epsilon, delta } = recipe.budget {
+            session = session.with_ledger(Budget::new(epsilon, delta));
+        }
         Ok(match self.threads {
             Some(threads) => session.with_threads(threads),
             None => session,

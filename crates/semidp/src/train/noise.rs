@@ -16,9 +16,9 @@ pub fn noise_for(
 ) -> Result<NoiseMultiplier> {
     let is_amplified = matches!(sampling, Sampling::Poisson { .. } | Sampling::FixedSize { .. });
     let events = |noise| sampling.gaussian_events(noise, steps, rows);
-    // Refused here rather than within the search.
+    // Refused here rather than within the search: whether there are events does not depend on the noise.
     events(NoiseMultiplier::new(1.0)?)?;
-    let known = |noise| events(noise).unwrap_or_default();
+    let known = |noise| events(noise).expect("there were events for another noise");
     match budget {
         PrivacyBudget::Pure { .. } => {
             Err(Error::invalid("delta", "nothing", "given for training: its Gaussian noise is not pure"))

@@ -54,13 +54,13 @@ impl PublicRows {
                 };
                 match piece {
                     Block::DenseF32(b) => {
-                        for row in b.values.chunks_exact(features + 1) {
+                        for row in b.values().chunks_exact(features + 1) {
                             dense.extend_from_slice(row);
                             labels.push(f64::from(row[features]));
                         }
                     }
                     Block::DenseF64(b) => {
-                        for row in b.values.chunks_exact(features + 1) {
+                        for row in b.values().chunks_exact(features + 1) {
                             dense.extend(row.iter().map(|x| *x as f32));
                             labels.push(row[features]);
                         }

@@ -210,6 +210,38 @@ fn gradients_do_not_depend_on_their_neighbours() {
     }
 }
 
+/// A loss that has nothing to say about some rows, and says nothing.
+struct Silent;
+
+impl ScoreLoss for Silent {
+    fn outputs(&self) -> usize {
+        2
+    }
+
+    fn residuals(&self, scores: &[f64], label: f64, residuals: &mut [f64]) {
+        residuals[0] = scores[0] - label;
+        if label > 0.0 {
+            residuals[1] = 1.0;
+        }
+    }
+}
+
+/// What a loss does not write is not what it wrote for the row before.
+#[test]
+fn residuals_are_not_handed_from_row_to_row() {
+    let features = 6;
+    let rows = rows(12, features + 1);
+    let query = ClippedGradient::new(&Silent, Public(weights(12)), features, false, 1.0).unwrap();
+    for storage in STORAGES {
+        let sum = |rows: &[Row]| integers(&query, table(storage, rows, features + 1, 5), 1);
+        let (spoken, silent): (Vec<Row>, Vec<Row>) =
+            rows.iter().cloned().partition(|row| row.values[features] > 0.0);
+        assert!(!spoken.is_empty() && !silent.is_empty());
+        assert!(sum(&silent).iter().all(|k| *k == 0));
+        assert_eq!(sum(&rows), sum(&spoken), "{storage:?}");
+    }
+}
+
 /// Shows the blocks of another source as if nothing were known of their rows.
 struct Forgetful(Table);
 
