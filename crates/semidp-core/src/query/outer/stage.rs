@@ -79,7 +79,9 @@ impl<T: Loops> Stage<T> {
             let (features, label) = row.split_at(query.features);
             let length = match remembered.map(|lengths| lengths[unit]) {
                 Some(Some(length)) => {
-                    T::copy(vectors, features, self.room());
+                    let (numbers, padding) = self.room().split_at_mut(features.len());
+                    numbers.copy_from_slice(features);
+                    padding.fill(T::default());
                     Some(length)
                 }
                 Some(None) => None,
