@@ -18,7 +18,7 @@ import warnings
 warnings.filterwarnings("ignore")
 logging.disable(logging.WARNING)
 
-COLD_STEPS = 3
+COLD_STEPS = 15
 NOISE_MULTIPLIER = 2.744
 CLIP_NORM = 1.0
 LEARNING_RATE = 0.1

@@ -11,6 +11,7 @@ use crate::process::Failure;
 use ours::Trainer;
 use serde_json::json;
 use std::path::Path;
+use std::time::Duration;
 
 const SCRIPT: &str = include_str!("../../../peers/training.py");
 
@@ -65,9 +66,14 @@ const LOADER: &str = "loader";
 const SLICED: &str = "sliced";
 
 /// Each round, the peer takes some steps and then we do.
-const ROUNDS: usize = 7;
-const PEER_STEPS: usize = 15;
-const OUR_STEPS: usize = 60;
+const ROUNDS: usize = 5;
+const PEER_STEPS: usize = 40;
+const OUR_STEPS: usize = 500;
+/// Threads that wait for more work stay awake for a while, and would slow the other side down.
+const PAUSE: Duration = Duration::from_millis(400);
+/// Our steps after a pause that do not count; the peer takes about as long over its own. A machine that was idle needs
+/// some tenths of a second to wake up.
+const COLD_STEPS: usize = 200;
 
 /// One peer against us on one work.
 #[derive(Debug)]
@@ -180,11 +186,14 @@ fn race(peer: &mut Peer, way: Way, trainer: &mut Trainer<'_>) -> Result<Race, Fa
     let (mut theirs, mut our_times) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         if trouble.is_none() {
+            std::thread::sleep(PAUSE);
             match peer.ask(&request) {
                 Ok((_, seconds)) => theirs.push(seconds),
                 Err(error) => trouble = Some(error),
             }
         }
+        std::thread::sleep(PAUSE);
+        trainer.steps(COLD_STEPS)?;
         our_times.push(trainer.steps(OUR_STEPS)?);
     }
     let outcome = match trouble {
