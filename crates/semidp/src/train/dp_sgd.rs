@@ -34,15 +34,6 @@ impl Algorithm for DpSgd {
             return ThrowAway::fit(recipe, None);
         }
         let planned = recipe.plan(public.as_ref(), session.width() - 1, rows, false)?;
-        let steps = planned.sgd.steps.get();
-        let mut model = planned.sgd.start.clone();
-        let mut trained = planned.sgd.train(&session, None, recipe.budget.delta(), &mut |step, w| {
-            model.weights.copy_from_slice(w);
-            on_step(Progress { step, steps, model: &model });
-        })?;
-        let certificate = &mut trained.certificate;
-        certificate.mechanism = format!("train: {}, {}", self.name(), certificate.mechanism);
-        certificate.hyperparameters = planned.provenance;
-        Ok(trained)
+        planned.run(self.name(), &session, None, recipe.budget.delta(), on_step)
     }
 }

@@ -15,14 +15,14 @@
 use super::directions::can_tell_directions;
 use super::learned::{self, Stepping};
 use super::{
-    Alpha, Average, Batches, Model, PublicGradient, PublicRows, Sgd, StepSize, best_ridge, minimise,
-    noise_for,
+    Alpha, Average, Batches, Model, Progress, PublicGradient, PublicRows, Sgd, StepSize, Trained, best_ridge,
+    minimise, noise_for,
 };
 use crate::domain::Domain;
 use crate::loss::Loss;
 use crate::{Error, Result};
 use semidp_accounting::{PrivacyBudget, Provenance};
-use semidp_core::{Adjacency, SampleRate, Sampling, Steps};
+use semidp_core::{Adjacency, BlockSource, Delta, SampleRate, Sampling, Session, Steps};
 use serde_json::{Value, json};
 
 const PUBLIC_BATCH: usize = 200;
@@ -112,6 +112,29 @@ pub struct Planned<'a> {
     pub sgd: Sgd<'a>,
     /// Where each came from.
     pub provenance: Vec<Provenance>,
+}
+
+impl Planned<'_> {
+    /// Runs it, and writes into the certificate what it was.
+    pub(super) fn run<S: BlockSource>(
+        self,
+        algorithm: &str,
+        session: &Session<S>,
+        public: Option<&PublicRows>,
+        delta: Delta,
+        on_step: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Trained> {
+        let steps = self.sgd.steps.get();
+        let mut model = self.sgd.start.clone();
+        let mut trained = self.sgd.train(session, public, delta, &mut |step, w| {
+            model.weights.copy_from_slice(w);
+            on_step(Progress { step, steps, model: &model });
+        })?;
+        let certificate = &mut trained.certificate;
+        certificate.mechanism = format!("train: {algorithm}, {}", certificate.mechanism);
+        certificate.hyperparameters = self.provenance;
+        Ok(trained)
+    }
 }
 
 /// A hyper-parameter and where it came from.

@@ -32,24 +32,18 @@ impl Algorithm for SemiDpSgd {
             return ThrowAway::fit(recipe, public.as_ref());
         }
         let planned = recipe.plan(public.as_ref(), session.width() - 1, rows, true)?;
-        let sgd = &planned.sgd;
-        let steps = sgd.steps.get();
-        let mut model = sgd.start.clone();
-        let mut trained = sgd.train(&session, public.as_ref(), recipe.budget.delta(), &mut |step, w| {
-            model.weights.copy_from_slice(w);
-            on_step(Progress { step, steps, model: &model });
-        })?;
-        let certificate = &mut trained.certificate;
-        certificate.mechanism = format!("train: {}, {}", self.name(), certificate.mechanism);
-        certificate.hyperparameters = planned.provenance;
+        let rule_name = planned.sgd.alpha.name();
+        let mut trained =
+            planned.run(self.name(), &session, public.as_ref(), recipe.budget.delta(), on_step)?;
         if public.is_some() {
             let (source, rule) = match recipe.given.alpha {
                 Some(Alpha::Given(_)) => ("user", "user"),
                 Some(_) => ("public data", "user"),
                 None => ("public data", "theory"),
             };
-            certificate.hyperparameters.push(entry("alpha", json!(trained.alpha), source));
-            certificate.hyperparameters.push(entry("alpha-rule", json!(sgd.alpha.name()), rule));
+            let entries = &mut trained.certificate.hyperparameters;
+            entries.push(entry("alpha", json!(trained.alpha), source));
+            entries.push(entry("alpha-rule", json!(rule_name), rule));
         }
         Ok(trained)
     }
