@@ -15,6 +15,7 @@
 //! rounded to the safe side. Which s and u, and how the coefficients came about, makes no difference to that.
 
 use crate::data::Number;
+use std::num::NonZeroU32;
 use std::sync::OnceLock;
 
 /// Scaled rows have a norm from here to twice this, as far as floating-point numbers can tell.
@@ -53,7 +54,8 @@ impl Scale {
 /// A bound on a row's norm, with the 1 of the intercept: `steps`·2^{−s}, and the rounding of products is counted in.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::query) struct Length {
-    steps: u64,
+    /// In four bytes: lengths of many rows are remembered.
+    steps: NonZeroU32,
     scale: Scale,
 }
 
@@ -77,12 +79,12 @@ impl Length {
             false => 0,
         };
         let steps = above_root(row.checked_mul(row)?.checked_add(one.checked_mul(one)?)?);
-        Some(Self { steps, scale })
+        Some(Self { steps: NonZeroU32::new(u32::try_from(steps).ok()?)?, scale })
     }
 
     /// As a floating-point number, for choosing coefficients.
     pub(in crate::query) fn norm(self) -> f64 {
-        self.steps as f64 / 2f64.powi(self.scale.exponent)
+        f64::from(self.steps.get()) / 2f64.powi(self.scale.exponent)
     }
 
     /// Whether the integers trunc(a_c·x_j) have norm at most `clip_steps`, for any row of this length.
@@ -106,7 +108,7 @@ impl Length {
         if square == u64::MAX {
             return false;
         }
-        let product = u128::from(above_root(square)) * u128::from(self.steps);
+        let product = u128::from(above_root(square)) * u128::from(self.steps.get());
         // Less room than there is, where there is more than enough.
         let shift = (exponent + self.scale.exponent).min(90);
         shift >= 0 && product <= u128::from(clip_steps) << shift

@@ -6,6 +6,9 @@ use super::{Ahead, Length, Loops, ROWS, SCORE_LANES, Vectors};
 use crate::data::DenseBlock;
 use std::ops::Range;
 
+/// Features from which on a length is worth the eight bytes that it takes to remember.
+const LONG_ROW: usize = 48;
+
 /// Columns that meet all outputs before the next ones do.
 const PART: usize = 1024;
 
@@ -61,7 +64,8 @@ impl<T: Loops> Stage<T> {
         if chosen.is_empty() {
             return;
         }
-        let remembered = block.lengths.map(|lengths| {
+        let is_long = query.features >= LONG_ROW;
+        let remembered = block.lengths.filter(|_| is_long).map(|lengths| {
             lengths.get(query.has_intercept, || {
                 let rows = block.values.chunks_exact(block.width);
                 rows.map(|row| self.take_in(query, vectors, &row[..query.features], &[])).collect()
