@@ -112,7 +112,7 @@ impl Problem<'_> {
             public_batch: self.batch(self.public) as usize,
             public_gradient: PublicGradient::Clip,
             alpha,
-            step_size,
+            update: Box::new(step_size),
             average: self.average,
             domain: self.domain,
             l2: 0.0,

@@ -68,7 +68,7 @@ fn base<'a>(loss: &'a dyn Loss, noise: f64, batch: usize) -> Sgd<'a> {
         public_batch: 1,
         public_gradient: PublicGradient::Clip,
         alpha: Alpha::PerStep,
-        step_size: StepSize::Constant(1.0),
+        update: Box::new(StepSize::Constant(1.0)),
         average: Average::Last,
         domain: &Everywhere,
         l2: 0.0,
@@ -209,7 +209,7 @@ fn both_doors_train_alike() {
                 public_batch: 10,
                 public_gradient,
                 alpha,
-                step_size: StepSize::Constant(size),
+                update: Box::new(StepSize::Constant(size)),
                 ..base(&Squared, 1.0, 50)
             };
             let mut numbers = Numbers(6);
@@ -305,7 +305,7 @@ fn nonsense_is_refused_before_anything_is_spent() {
     assert!(refused(Sgd { batch: 0.0, ..base(&Squared, 1.0, 10) }).contains("expected-batch"));
     assert!(refused(Sgd { l2: -1.0, ..base(&Squared, 1.0, 10) }).contains("l2"));
     assert!(
-        refused(Sgd { step_size: StepSize::Constant(f64::NAN), ..base(&Squared, 1.0, 10) })
+        refused(Sgd { update: Box::new(StepSize::Constant(f64::NAN)), ..base(&Squared, 1.0, 10) })
             .contains("learning-rate")
     );
     assert!(refused(Sgd { average: Average::Tail(0.0), ..base(&Squared, 1.0, 10) }).contains("average"));

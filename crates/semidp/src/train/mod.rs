@@ -30,6 +30,7 @@ mod semi_dp_sgd;
 mod sgd;
 mod shape;
 mod throw_away;
+mod update;
 
 pub use algorithm::{ALGORITHMS, Algorithm, Conduct, Progress, TrainingData, algorithm_named};
 pub use alpha::{Alpha, Variances};
@@ -45,6 +46,7 @@ pub use recipe::{Given, Planned, PublicFit, Recipe, WarmStart};
 pub use ridge::best_ridge;
 pub use rows::PublicRows;
 pub use semi_dp_sgd::SemiDpSgd;
-pub use sgd::{Sgd, StepSize, Trained};
+pub use sgd::{Sgd, Trained};
 pub use shape::Batches;
 pub use throw_away::ThrowAway;
+pub use update::{StepSize, Update, UpdateRule};

@@ -244,7 +244,7 @@ impl<'a> Recipe<'a> {
                 .map_or(1, |rows| given.public_batch.unwrap_or(PUBLIC_BATCH).min(rows.len())),
             public_gradient: given.public_gradient.unwrap_or(PublicGradient::Clip),
             alpha,
-            step_size: StepSize::Constant(learning_rate),
+            update: Box::new(StepSize::Constant(learning_rate)),
             average,
             domain: self.domain,
             l2,
@@ -253,6 +253,11 @@ impl<'a> Recipe<'a> {
             public_seed: 1,
         };
         let mut provenance = self.provenance(&sgd, semi_public.is_some(), warm_start);
+        provenance.push(entry(
+            "learning-rate",
+            json!(learning_rate),
+            source_of(given.learning_rate, "public data"),
+        ));
         if let (WarmStart::Ridge, None, Some(fit)) = (warm_start, given.l2, &fit) {
             provenance.push(entry("ridge", json!(fit.ridge), fit.ridge_source));
         }
@@ -268,7 +273,6 @@ impl<'a> Recipe<'a> {
             Sampling::OnePass { blocks } => (None, Some(blocks)),
             _ => (None, None),
         };
-        let (StepSize::Constant(size) | StepSize::StronglyConvex(size)) = sgd.step_size;
         let is_sized = given.sample_rate.is_some() || given.expected_batch.is_some();
         let is_kept = given.expected_batch.is_none_or(|batch| batch == sgd.batch);
         let by_count = if is_sized { "user" } else { "theory" };
@@ -281,7 +285,6 @@ impl<'a> Recipe<'a> {
             entry("expected-batch", json!(sgd.batch), batch_source),
             entry("steps", json!(sgd.steps.get()), source_of(given.steps, "theory")),
             entry("noise-multiplier", json!(sgd.noise_multiplier.get()), "calibration"),
-            entry("learning-rate", json!(size), source_of(given.learning_rate, learned)),
             entry("average", json!(sgd.average.name()), source_of(given.average, "theory")),
             entry("l2", json!(sgd.l2), source_of(given.l2, "default")),
             entry("warm-start", json!(warm_start.name()), source_of(warm_start_given, "default")),

@@ -10,22 +10,13 @@ use super::average::Averaged;
 use super::batches::PublicBatches;
 use super::directions::{Directions, MOST_COORDINATES};
 use super::gradient::Gradient;
-use super::{Alpha, Average, Model, PublicGradient, PublicRows, Variances};
+use super::{Alpha, Average, Model, PublicGradient, PublicRows, UpdateRule, Variances};
 use crate::domain::Domain;
 use crate::loss::{Door, Objective};
 use crate::{Error, Result};
 use semidp_core::{
     BlockSource, Certificate, Delta, Gaussian, NoiseMultiplier, Program, Sampling, Session, Steps,
 };
-
-/// How long a step is.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum StepSize {
-    /// Always the same.
-    Constant(f64),
-    /// 2/(μ(t + 1)) at step t = 1, 2, ..., for losses of strong convexity μ.
-    StronglyConvex(f64),
-}
 
 /// A training run before it is run.
 pub struct Sgd<'a> {
@@ -51,8 +42,8 @@ pub struct Sgd<'a> {
     pub public_gradient: PublicGradient,
     /// The weight of the private gradient.
     pub alpha: Alpha,
-    /// η.
-    pub step_size: StepSize,
+    /// How a gradient moves the iterate, such as by a [`super::StepSize`].
+    pub update: Box<dyn UpdateRule + 'a>,
     /// What becomes the model.
     pub average: Average,
     /// Where models live.
@@ -88,17 +79,19 @@ impl Sgd<'_> {
         let public = public.filter(|rows| !rows.is_empty());
         self.check(session.width(), public)?;
         let door = self.loss.door();
-        let mut model = self.start.clone();
         let mut draw = public.map(|rows| PublicBatches::new(rows, self.public_batch, self.public_seed));
-        let mut averaged = Averaged::new(self.average, self.steps.get(), model.weights.len());
+        let mut update = self.update.begin(&self.start.weights);
+        let mut averaged = Averaged::new(self.average, self.steps.get(), self.start.weights.len());
         let mut weight = self.first_weight(&mut draw)?;
         let program = Program::new(Gaussian::new(self.noise_multiplier), self.sampling, self.steps);
-        let program = program.with_dimension(model.weights.len());
+        let program = program.with_dimension(self.start.weights.len());
         let (run, mut tickets) = session.authorise(program, delta)?;
         let mut last = None;
+        let mut model = self.start.clone();
         for ticket in tickets.by_ref() {
             let step = ticket.step() + 1;
-            averaged.add(step, &model.weights);
+            averaged.add(step, update.iterate());
+            update.query_into(step, &mut model.weights);
             let at = Gradient { door, model: &model, clip_norm: self.clip_norm };
             let noised = at.private_sum(&run, session.width(), ticket)?;
             let mut gradient: Vec<f64> = noised.iter().map(|sum| sum / self.batch).collect();
@@ -114,18 +107,13 @@ impl Sgd<'_> {
                 public.iter_mut().zip(&model.weights).for_each(|(g, w)| *g += self.public_l2 * w);
                 weight.mix(&mut gradient, &public);
             }
-            let size = match self.step_size {
-                StepSize::Constant(size) => size,
-                StepSize::StronglyConvex(mu) => 2.0 / (mu * (step as f64 + 1.0)),
-            };
-            let w = &mut model.weights;
-            w.iter_mut().zip(&gradient).for_each(|(w, g)| *w -= size * (g + self.l2 * *w));
-            self.domain.project(w);
-            on_step(step, w);
+            gradient.iter_mut().zip(&model.weights).for_each(|(g, w)| *g += self.l2 * w);
+            update.advance(step, &gradient, self.domain);
+            on_step(step, update.iterate());
             last = Some(noised);
         }
         let last = last.ok_or_else(|| Error::invalid("steps", 0, "a whole number >= 1"))?;
-        let release = run.finish(tickets, last.map(|_| averaged.weights(model.weights)))?;
+        let release = run.finish(tickets, last.map(|_| averaged.weights(update.iterate().to_vec())))?;
         Ok(Trained {
             model: self.start.with_weights(release.value),
             certificate: release.certificate,
@@ -138,13 +126,7 @@ impl Sgd<'_> {
         if !(self.batch > 0.0 && self.batch.is_finite()) {
             return Err(Error::invalid("expected-batch", self.batch, "a number > 0"));
         }
-        let size = match self.step_size {
-            StepSize::Constant(size) => size,
-            StepSize::StronglyConvex(mu) => mu,
-        };
-        if !(size > 0.0 && size.is_finite()) {
-            return Err(Error::invalid("learning-rate", size, "a finite number > 0"));
-        }
+        self.update.check()?;
         for l2 in [self.l2, self.public_l2] {
             if !(l2 >= 0.0 && l2.is_finite()) {
                 return Err(Error::invalid("l2", l2, "a finite number >= 0"));
