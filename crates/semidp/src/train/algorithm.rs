@@ -1,9 +1,9 @@
 //! The algorithms: one file each, and one line in [`ALGORITHMS`].
 
-use super::{DpSgd, Model, PublicRows, Recipe, SemiDpSgd, ThrowAway, Trained};
+use super::{DpSgd, Keeping, Model, PublicRows, Recipe, SemiDpSgd, ThrowAway, Trained};
 use crate::{Error, Result};
 use semidp_accounting::PrivacyBudget;
-use semidp_core::{BlockSource, Budget, Private, Randomness, Session};
+use semidp_core::{BlockSource, Budget, Ledger, NoLimit, Private, Randomness, Session};
 
 /// Rows, still on their sides of the wall.
 pub struct TrainingData {
@@ -14,24 +14,40 @@ pub struct TrainingData {
 }
 
 /// How a run is carried out. None of it makes a difference to what is promised, but for a seed.
-#[derive(Debug, Clone, Copy)]
-pub struct Conduct {
+pub struct Conduct<'c> {
     /// Where noise comes from.
     pub randomness: Randomness,
     /// At most so many threads; all there are by default.
     pub threads: Option<usize>,
+    /// What else must grant the cost, besides the budget of the run itself.
+    pub ledger: Option<Box<dyn Ledger>>,
+    /// Keeps the run as it goes. Its key replaces `randomness`.
+    pub keeping: Option<&'c Keeping>,
 }
 
-impl Conduct {
+impl Conduct<'_> {
+    /// With noise from here, and nothing else out of the ordinary.
+    pub fn new(randomness: Randomness) -> Self {
+        Self { randomness, threads: None, ledger: None, keeping: None }
+    }
+
     /// A session that grants no more than the budget, however the noise was calibrated.
     pub(super) fn session<S: BlockSource>(
-        &self,
+        &mut self,
         recipe: &Recipe<'_>,
         rows: Private<S>,
     ) -> Result<Session<S>> {
         let mut session = Session::new(rows, recipe.adjacency)?.with_randomness(self.randomness);
-        if let PrivacyBudget::Approximate { epsilon, delta } = recipe.budget {
-            session = session.with_ledger(Budget::new(epsilon, delta));
+        let ledger = self.ledger.take().unwrap_or_else(|| Box::new(NoLimit));
+        session = match recipe.budget {
+            // The durable one comes last: what it grants is spent.
+            PrivacyBudget::Approximate { epsilon, delta } => {
+                session.with_ledger((Budget::new(epsilon, delta), ledger))
+            }
+            _ => session.with_ledger(ledger),
+        };
+        if let Some(keeping) = self.keeping {
+            session = session.with_key_file(keeping.key());
         }
         Ok(match self.threads {
             Some(threads) => session.with_threads(threads),
@@ -63,7 +79,7 @@ pub trait Algorithm: Sync {
         &self,
         recipe: &Recipe<'_>,
         data: TrainingData,
-        conduct: Conduct,
+        conduct: Conduct<'_>,
         on_step: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Trained>;
 }

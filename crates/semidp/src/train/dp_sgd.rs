@@ -20,7 +20,7 @@ impl Algorithm for DpSgd {
         &self,
         recipe: &Recipe<'_>,
         data: TrainingData,
-        conduct: Conduct,
+        mut conduct: Conduct<'_>,
         on_step: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Trained> {
         let public = data.public.filter(|rows| !rows.is_empty());
@@ -34,6 +34,6 @@ impl Algorithm for DpSgd {
             return ThrowAway::fit(recipe, None);
         }
         let planned = recipe.plan(public.as_ref(), session.width() - 1, rows, false)?;
-        planned.run(self.name(), &session, None, recipe.budget.delta(), on_step)
+        planned.run(self.name(), &session, None, recipe, &conduct, on_step)
     }
 }

@@ -15,14 +15,14 @@
 use super::directions::can_tell_directions;
 use super::learned::{self, Stepping};
 use super::{
-    Alpha, Average, Batches, Model, Progress, PublicGradient, PublicRows, Sgd, StepSize, Trained, best_ridge,
-    minimise, noise_for,
+    Alpha, Average, Batches, Conduct, Model, Progress, PublicGradient, PublicRows, Sgd, StepSize, Trained,
+    best_ridge, minimise, noise_for,
 };
 use crate::domain::Domain;
 use crate::loss::Loss;
 use crate::{Error, Result};
 use semidp_accounting::{PrivacyBudget, Provenance};
-use semidp_core::{Adjacency, BlockSource, Delta, SampleRate, Sampling, Session, Steps};
+use semidp_core::{Adjacency, BlockSource, SampleRate, Sampling, Session, Steps};
 use serde_json::{Value, json};
 
 const PUBLIC_BATCH: usize = 200;
@@ -121,12 +121,14 @@ impl Planned<'_> {
         algorithm: &str,
         session: &Session<S>,
         public: Option<&PublicRows>,
-        delta: Delta,
+        recipe: &Recipe<'_>,
+        conduct: &Conduct<'_>,
         on_step: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Trained> {
         let steps = self.sgd.steps.get();
         let mut model = self.sgd.start.clone();
-        let mut trained = self.sgd.train(session, public, delta, &mut |step, w| {
+        let (delta, keeping) = (recipe.budget.delta(), conduct.keeping);
+        let mut trained = self.sgd.train_kept(session, public, delta, keeping, &mut |step, w| {
             model.weights.copy_from_slice(w);
             on_step(Progress { step, steps, model: &model });
         })?;
@@ -252,12 +254,7 @@ impl<'a> Recipe<'a> {
             public_l2: if given.l2.is_some() { 0.0 } else { ridge },
             public_seed: 1,
         };
-        let mut provenance = self.provenance(&sgd, semi_public.is_some(), warm_start);
-        provenance.push(entry(
-            "learning-rate",
-            json!(learning_rate),
-            source_of(given.learning_rate, "public data"),
-        ));
+        let mut provenance = self.provenance(&sgd, learning_rate, semi_public.is_some(), warm_start);
         if let (WarmStart::Ridge, None, Some(fit)) = (warm_start, given.l2, &fit) {
             provenance.push(entry("ridge", json!(fit.ridge), fit.ridge_source));
         }
@@ -265,7 +262,13 @@ impl<'a> Recipe<'a> {
     }
 
     /// What was given is the user's only where it is what is used.
-    fn provenance(&self, sgd: &Sgd<'_>, semi: bool, warm_start: WarmStart) -> Vec<Provenance> {
+    fn provenance(
+        &self,
+        sgd: &Sgd<'_>,
+        learning_rate: f64,
+        semi: bool,
+        warm_start: WarmStart,
+    ) -> Vec<Provenance> {
         let given = &self.given;
         let learned = "public data";
         let (rate, blocks) = match sgd.sampling {
@@ -285,6 +288,7 @@ impl<'a> Recipe<'a> {
             entry("expected-batch", json!(sgd.batch), batch_source),
             entry("steps", json!(sgd.steps.get()), source_of(given.steps, "theory")),
             entry("noise-multiplier", json!(sgd.noise_multiplier.get()), "calibration"),
+            entry("learning-rate", json!(learning_rate), source_of(given.learning_rate, learned)),
             entry("average", json!(sgd.average.name()), source_of(given.average, "theory")),
             entry("l2", json!(sgd.l2), source_of(given.l2, "default")),
             entry("warm-start", json!(warm_start.name()), source_of(warm_start_given, "default")),

@@ -21,7 +21,7 @@ impl Algorithm for SemiDpSgd {
         &self,
         recipe: &Recipe<'_>,
         data: TrainingData,
-        conduct: Conduct,
+        mut conduct: Conduct<'_>,
         on_step: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Trained> {
         let public = data.public.filter(|rows| !rows.is_empty());
@@ -33,8 +33,7 @@ impl Algorithm for SemiDpSgd {
         }
         let planned = recipe.plan(public.as_ref(), session.width() - 1, rows, true)?;
         let rule_name = planned.sgd.alpha.name();
-        let mut trained =
-            planned.run(self.name(), &session, public.as_ref(), recipe.budget.delta(), on_step)?;
+        let mut trained = planned.run(self.name(), &session, public.as_ref(), recipe, &conduct, on_step)?;
         if public.is_some() {
             let (source, rule) = match recipe.given.alpha {
                 Some(Alpha::Given(_)) => ("user", "user"),

@@ -1,5 +1,6 @@
 //! `semidp train`: a linear model of the rows of two files, with a certificate.
 
+mod keep;
 mod options;
 mod result;
 
@@ -15,7 +16,9 @@ use result::Outcome;
 use semidp::domain::{Domain, domain_named};
 use semidp::loss::Loss;
 use semidp::train::metrics::Metrics;
-use semidp::train::{Algorithm, Conduct, Progress, PublicRows, Recipe, TrainingData, algorithm_named};
+use semidp::train::{
+    Algorithm, Conduct, Fact, Keeping, Progress, PublicRows, Recipe, TrainingData, algorithm_named,
+};
 use semidp_accounting::{Adjacency, Epsilon, PrivacyBudget, Provenance};
 use semidp_core::{BlockSource, DenseTable, Private, Randomness};
 use semidp_table::{Kind, LoadOptions, Schema};
@@ -52,6 +55,7 @@ impl Train {
             ("--schema", self.schema.as_ref()),
             ("--out", Some(&self.out)),
             ("--certificate", self.certificate.as_ref()),
+            ("--checkpoint", self.keep.place(&self.out).as_ref()),
         ])?;
         // What cannot be written should be known before anything is spent.
         let out = Reserved::new("--out", &self.out)?;
@@ -72,10 +76,18 @@ impl Train {
         if self.seed.is_some() && algorithm.name() != "throw-away" {
             output.warn("--seed makes noise and batches reproducible: the result is NOT private");
         }
+        let randomness = self.seed.map_or(Randomness::OperatingSystem, Randomness::Seed);
+        let keeping = self.keeping(algorithm, randomness, &prepared.columns, &loss_name)?;
         let private = self.private_rows(&prepared.columns, algorithm, output)?;
+        // Rows that are only being read can be read again: until here a signal ends the process at once.
+        let keeping = match keeping {
+            Some(keeping) => Some(keeping.until(keep::on_signals()?)),
+            None => None,
+        };
         let conduct = Conduct {
-            randomness: self.seed.map_or(Randomness::OperatingSystem, Randomness::Seed),
             threads: self.threads.map(|threads| threads as usize),
+            keeping: keeping.as_ref(),
+            ..Conduct::new(randomness)
         };
         let bar = progress::bar(output, "steps", 0);
         let watch = Watch::new(&prepared, &*loss, &bar);
@@ -121,6 +133,9 @@ impl Train {
             place.fill(&pretty(&json["certificate"])?)?;
         }
         out.fill(&saved.to_json()?)?;
+        if let Some(keeping) = keeping {
+            keeping.end()?;
+        }
         output.answer(&json, || outcome.text())?;
         prepared.notes.iter().for_each(|note| output.note(note));
         Ok(())
@@ -182,6 +197,39 @@ impl Train {
             None => public.clone(),
         };
         Ok(Prepared { columns, public, watched, notes })
+    }
+
+    /// Keeps the run from now on, or finds the one to go on with. Whoever spends nothing needs nothing of the kind.
+    fn keeping(
+        &self,
+        algorithm: &dyn Algorithm,
+        randomness: Randomness,
+        columns: &Columns,
+        loss: &str,
+    ) -> Result<Option<Keeping>, Failure> {
+        if self.private.is_none() || algorithm.name() == "throw-away" {
+            return match self.keep.resume {
+                None => Ok(None),
+                Some(_) => Err(Failure::input(
+                    "--resume must be left out: this run spends nothing and keeps nothing",
+                    "give --private and the algorithm that the run began with, or start anew without --resume",
+                )),
+            };
+        }
+        let mut facts = vec![
+            Fact::new("version", env!("CARGO_PKG_VERSION")),
+            Fact::new("algorithm", algorithm.name()),
+            Fact::new("target", self.target.as_str()),
+            Fact::new("loss", loss),
+            Fact::new("intercept", !self.hyper.no_intercept),
+        ];
+        let schema = columns.schema().columns().iter();
+        facts.extend(
+            schema.map(|column| Fact::new(&format!("column {}", column.name), format!("{:?}", column.kind))),
+        );
+        let features = columns.names().iter().zip(columns.features());
+        facts.extend(features.map(|(name, feature)| Fact::new(&format!("feature {name}"), json!(feature))));
+        self.keep.keeping(&self.out, randomness, facts)
     }
 
     fn task(&self, schema: &Schema, notes: &mut Vec<String>) -> Result<Task, Failure> {

@@ -1,5 +1,6 @@
 //! The options of `semidp train`.
 
+use super::keep::KeepOptions;
 use crate::failure::Failure;
 use crate::number;
 use crate::options::{BudgetOptions, PromiseOptions, Sampling};
@@ -71,6 +72,9 @@ pub struct Train {
     /// NOT private: draw noise and batches from this number, for tests
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+
+    #[command(flatten)]
+    pub keep: KeepOptions,
 
     /// Threads [default: one a core]; makes no difference to the result
     #[arg(long, value_name = "N", value_parser = number::whole("threads", 1), allow_hyphen_values = true)]
