@@ -101,9 +101,12 @@ fn another_run_is_refused() {
         check_refusal(command, &ran, &[&["this is not the run that the checkpoint is of"], words].concat());
     };
     differs(&command.replace("--steps 900", "--steps 899"), &["steps was 900 and is 899"]);
-    differs(&command.replace("--epsilon 4", "--epsilon 3.9"), &["noise-multiplier was "]);
-    differs(&command.replace("--delta 1e-5", "--delta 1.00001e-5"), &["noise-multiplier was "]);
-    differs(&format!("{command} --adjacency add-remove --sample-rate 0.02 --expected-batch 18"), &[" was "]);
+    differs(&command.replace("--epsilon 4", "--epsilon 3.9"), &["budget was ", "3.9"]);
+    differs(&command.replace("--delta 1e-5", "--delta 1.00001e-5"), &["budget was "]);
+    differs(
+        &format!("{command} --adjacency add-remove --sample-rate 0.02 --expected-batch 18"),
+        &["adjacency was "],
+    );
     differs(&format!("{command} --learning-rate 0.1"), &["update was ", "0.1"]);
     differs(&format!("{command} --clip-norm 7"), &["clip-norm was "]);
     differs(&format!("{command} --alpha 0.5"), &["alpha was "]);

@@ -152,10 +152,11 @@ impl Sgd<'_> {
     pub(super) fn facts(&self, public: Option<&PublicRows>) -> Vec<Fact> {
         let start = self.start.weights.iter().flat_map(|w| w.to_le_bytes());
         vec![
-            Fact::new("sampling", format!("{:?}", self.sampling)),
-            Fact::new("steps", self.steps.get()),
-            Fact::new("expected-batch", self.batch),
+            // What others follow from comes first: it is the difference to be told.
             Fact::new("private rows", self.private_rows),
+            Fact::new("steps", self.steps.get()),
+            Fact::new("sampling", format!("{:?}", self.sampling)),
+            Fact::new("expected-batch", self.batch),
             Fact::new("clip-norm", self.clip_norm),
             Fact::new("noise-multiplier", self.noise_multiplier.get()),
             Fact::new("public-batch", self.public_batch),

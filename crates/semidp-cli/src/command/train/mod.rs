@@ -77,7 +77,7 @@ impl Train {
             output.warn("--seed makes noise and batches reproducible: the result is NOT private");
         }
         let randomness = self.seed.map_or(Randomness::OperatingSystem, Randomness::Seed);
-        let keeping = self.keeping(algorithm, randomness, &prepared.columns, &loss_name)?;
+        let keeping = self.keeping(algorithm, randomness, budget, &prepared.columns, &loss_name)?;
         let private = self.private_rows(&prepared.columns, algorithm, output)?;
         // Rows that are only being read can be read again: until here a signal ends the process at once.
         let keeping = match keeping {
@@ -204,6 +204,7 @@ impl Train {
         &self,
         algorithm: &dyn Algorithm,
         randomness: Randomness,
+        budget: PrivacyBudget,
         columns: &Columns,
         loss: &str,
     ) -> Result<Option<Keeping>, Failure> {
@@ -219,6 +220,8 @@ impl Train {
         let mut facts = vec![
             Fact::new("version", env!("CARGO_PKG_VERSION")),
             Fact::new("algorithm", algorithm.name()),
+            Fact::new("adjacency", self.promise.adjacency().to_string()),
+            Fact::new("budget", format!("{budget:?}")),
             Fact::new("target", self.target.as_str()),
             Fact::new("loss", loss),
             Fact::new("intercept", !self.hyper.no_intercept),
