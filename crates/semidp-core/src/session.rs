@@ -153,9 +153,8 @@ impl<S: BlockSource> Session<S> {
         let number = self.runs.fetch_add(1, Ordering::Relaxed);
         let (key, name, identity) = match &self.key_file {
             None => (self.randomness.key(number)?, RunId::random()?, None),
-            // A second run would draw the noise of the first.
-            Some(_) if number > 0 => return Err(Error::Foreign { thing: "key file" }),
             Some(file) => {
+                let key = file.take()?;
                 let facts = Facts {
                     events: &certificate.events,
                     adjacency: self.adjacency,
@@ -165,8 +164,8 @@ impl<S: BlockSource> Session<S> {
                     width: self.width(),
                     units: self.units(),
                 };
-                let rows = kept::fingerprint(self.data.open(), file.key(), self.threads)?;
-                (file.key().clone(), file.run(), Some(Identity::new(file.run(), &facts, rows)))
+                let rows = kept::fingerprint(self.data.open(), key, self.threads)?;
+                (key.clone(), file.run(), Some(Identity::new(file.run(), &facts, rows)))
             }
         };
         static RUNS: AtomicU64 = AtomicU64::new(0);

@@ -166,6 +166,15 @@ fn a_key_is_for_one_run() {
     let again = first.authorise(program(2.0, 0.3, STEPS), delta()).map(|_| ());
     assert_eq!(again, Err(Error::Foreign { thing: "key file" }));
     drop(first);
+    // Nor one in each of two sessions, on other rows.
+    let shared_place = Place::new("shared");
+    let shared = Arc::new(KeyFile::create(&shared_place.0, Randomness::OperatingSystem).unwrap());
+    let sessions = [0.0, 1.0].map(|change| {
+        Session::new(rows(change), Adjacency::ReplaceOne).unwrap().with_key_file(shared.clone())
+    });
+    assert!(sessions[0].authorise(program(2.0, 0.3, STEPS), delta()).is_ok());
+    let other = sessions[1].authorise(program(2.0, 0.3, STEPS), delta()).map(|_| ());
+    assert_eq!(other, Err(Error::Foreign { thing: "key file" }));
     let second = session(KeyFile::open(&place.0).unwrap(), 0.0);
     let begun = second.authorise(program(2.0, 0.3, STEPS), delta()).map(|_| ());
     assert_eq!(begun, Err(Error::Foreign { thing: "key file" }));

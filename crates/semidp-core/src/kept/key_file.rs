@@ -7,6 +7,7 @@ use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const FORMAT: &str = "semidp-run-key/1";
 const SEEDED: &str = "seeded";
@@ -23,6 +24,7 @@ pub struct KeyFile {
     run: RunId,
     source: RandomSource,
     is_new: bool,
+    is_taken: AtomicBool,
 }
 
 impl KeyFile {
@@ -44,7 +46,7 @@ impl KeyFile {
             let _ = fs::remove_file(&path);
             failed(&path, "cannot be written", &error)
         })?;
-        Ok(Self { path, file, key, run, source, is_new: true })
+        Ok(Self { path, file, key, run, source, is_new: true, is_taken: AtomicBool::new(false) })
     }
 
     /// The key of a run that goes on.
@@ -74,7 +76,7 @@ impl KeyFile {
         };
         let run = RunId::parse(run).ok_or_else(damaged)?;
         let key = RunKey::from_bytes(hex::decode(key).ok_or_else(damaged)?);
-        Ok(Self { path, file, key, run, source, is_new: false })
+        Ok(Self { path, file, key, run, source, is_new: false, is_taken: AtomicBool::new(false) })
     }
 
     /// Ends it: overwritten, as far as the file system lets anybody, and removed.
@@ -107,12 +109,16 @@ impl KeyFile {
         self.run
     }
 
-    pub(crate) fn key(&self) -> &RunKey {
-        &self.key
-    }
-
     pub(crate) fn source(&self) -> RandomSource {
         self.source
+    }
+
+    /// Takes the key for a run: once, whichever session asks. A second run would draw the noise of the first.
+    pub(crate) fn take(&self) -> Result<&RunKey> {
+        match self.is_taken.swap(true, Ordering::Relaxed) {
+            true => Err(Error::Foreign { thing: "key file" }),
+            false => Ok(&self.key),
+        }
     }
 
     /// Whether its run begins with it.
@@ -168,7 +174,7 @@ mod tests {
         let in_use = KeyFile::open(&path).unwrap_err().to_string();
         assert!(in_use.contains("in use"), "{in_use}");
         assert!(KeyFile::remove_orphan(&path).is_err());
-        let (key, run) = (*created.key().bytes(), created.run());
+        let (key, run) = (*created.key.bytes(), created.run());
         drop(created);
         #[cfg(unix)]
         {
@@ -180,7 +186,7 @@ mod tests {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         }
         let opened = KeyFile::open(&path).unwrap();
-        assert_eq!((*opened.key().bytes(), opened.run()), (key, run));
+        assert_eq!((*opened.key.bytes(), opened.run()), (key, run));
         assert!(!opened.is_new() && !format!("{opened:?}").contains(&hex::encode(&key)));
         opened.remove().unwrap();
         assert!(!path.exists());
