@@ -8,7 +8,7 @@
 
 use super::checkpoint::{self, Checkpoint, Fact, State};
 use crate::{Error, Result};
-use semidp_core::{BlockSource, Identity, KeyFile, Mechanism, Prepared, Randomness, Run};
+use semidp_core::{BlockSource, Identity, KeyFile, Mechanism, Prepared, Randomness, Run, Tickets};
 use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -131,6 +131,19 @@ impl Keeping {
     /// What it goes on from, if it does.
     pub(super) fn saved(&self) -> Option<&Checkpoint> {
         self.saved.as_ref()
+    }
+
+    /// Debits the ledger. Unless that is refused, it may have been done, even if the answer got lost.
+    pub(super) fn begin_run<'s, S: BlockSource, M: Mechanism>(
+        &self,
+        prepared: Prepared<'s, S, M>,
+    ) -> Result<(Run<'s, S, M>, Tickets)> {
+        self.begun();
+        let begun = prepared.begin();
+        if let Err(semidp_core::Error::BudgetRefused { .. }) = begun {
+            self.is_begun.set(false);
+        }
+        Ok(begun?)
     }
 
     /// From now on steps may have been paid for.

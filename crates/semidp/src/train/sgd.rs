@@ -112,8 +112,7 @@ impl Sgd<'_> {
             }
             Some((keeping, None)) => {
                 keeping.first(&prepared, &facts, state(&*update, &averaged, &weight))?;
-                let (run, tickets) = prepared.begin()?;
-                keeping.begun();
+                let (run, tickets) = keeping.begin_run(prepared)?;
                 (run, tickets, None)
             }
             Some((keeping, Some(saved))) => {
