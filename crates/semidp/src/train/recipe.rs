@@ -233,7 +233,7 @@ impl<'a> Recipe<'a> {
             (None, Some((rows, fit))) => learned::clip_norm(self.loss, rows, &fit.model)?,
             (given, _) => needs("clip-norm", given)?,
         };
-        let learned = teachers.map(|(rows, fit)| {
+        let learned = teachers.filter(|_| given.learning_rate.is_none()).map(|(rows, fit)| {
             let steps = shape.steps.get() as f64;
             let is_cold = warm_start == WarmStart::Cold;
             learned::step_size(
