@@ -6,6 +6,7 @@
 
 use super::{PublicRows, Sgd};
 use crate::Result;
+use crate::loss::Door;
 use semidp_core::{Identity, Kept};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -150,6 +151,10 @@ impl Sgd<'_> {
     /// What must not change about a run: whatever its iterates depend on, but for the private rows, which the kernel
     /// knows again.
     pub(super) fn facts(&self, public: Option<&PublicRows>) -> Vec<Fact> {
+        let loss = match self.loss.door() {
+            Door::Scores(loss) => loss.name(),
+            Door::Rows(loss) => loss.name(),
+        };
         let start = self.start.weights.iter().flat_map(|w| w.to_le_bytes());
         vec![
             // What others follow from comes first: it is the difference to be told.
@@ -157,6 +162,7 @@ impl Sgd<'_> {
             Fact::new("steps", self.steps.get()),
             Fact::new("sampling", format!("{:?}", self.sampling)),
             Fact::new("expected-batch", self.batch),
+            Fact::new("kind of loss", loss),
             Fact::new("clip-norm", self.clip_norm),
             Fact::new("noise-multiplier", self.noise_multiplier.get()),
             Fact::new("public-batch", self.public_batch),

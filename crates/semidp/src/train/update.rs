@@ -11,6 +11,11 @@ pub trait UpdateRule {
     /// Its name and every parameter, so that a run is not continued with others.
     fn describe(&self) -> String;
 
+    /// Steps of so many whose gradient noise averages out in the model, if the rule averages by itself.
+    fn averaged_steps(&self, _steps: f64) -> Option<f64> {
+        None
+    }
+
     /// Stands at the start of a run.
     fn begin(&self, start: &[f64]) -> Box<dyn Update + '_>;
 }

@@ -9,6 +9,7 @@ pub use options::Train;
 use crate::failure::Failure;
 use crate::file::{self, Reserved};
 use crate::meaning::Meaning;
+use crate::options::BudgetOptions;
 use crate::output::Output;
 use crate::progress;
 use indicatif::ProgressBar;
@@ -17,7 +18,8 @@ use semidp::domain::{Domain, domain_named};
 use semidp::loss::Loss;
 use semidp::train::metrics::Metrics;
 use semidp::train::{
-    Algorithm, Conduct, Fact, Keeping, Progress, PublicRows, Recipe, TrainingData, algorithm_named,
+    ALGORITHMS, Algorithm, Conduct, Fact, Keeping, PrivateUse, Progress, PublicRows, PublicUse, Recipe,
+    TrainingData, algorithm_named,
 };
 use semidp_accounting::{Adjacency, Epsilon, PrivacyBudget, Provenance};
 use semidp_core::{BlockSource, DenseTable, Private, Randomness};
@@ -29,6 +31,10 @@ use std::path::Path;
 /// The loss is shown about so many times during a run, on at most so many rows.
 const LOOKS: u64 = 50;
 const WATCHED_ROWS: usize = 2000;
+/// What is said of a model whose certificate promises nothing.
+pub const NOT_PRIVATE: &str = "this model is NOT private: it was trained on private rows as they are";
+/// What trains on public rows alone.
+const FREE: &str = "throw-away";
 /// A weight of private gradients that a user should hear of.
 const LITTLE_WEIGHT: f64 = 1e-3;
 
@@ -63,7 +69,7 @@ impl Train {
             self.certificate.as_ref().map(|path| Reserved::new("--certificate", path)).transpose()?;
 
         let mut prepared = self.prepare()?;
-        prepared.notes.extend(self.without_effect(algorithm.name(), prepared.public.is_some()));
+        prepared.notes.extend(self.without_effect(algorithm, prepared.public.is_some()));
         let (loss, loss_name) = prepared.columns.target().loss(self.hyper.loss.as_deref())?;
         let recipe = Recipe {
             loss: &*loss,
@@ -73,7 +79,13 @@ impl Train {
             adjacency: self.promise.adjacency(),
             given: self.hyper.given(),
         };
-        if self.seed.is_some() && algorithm.name() != "throw-away" {
+        if algorithm.private_use() == PrivateUse::Opened {
+            output.warn(
+                "the result is NOT private: every private row is used as it is, for comparisons only, and nothing is \
+                 promised",
+            );
+        }
+        if self.seed.is_some() && algorithm.private_use() == PrivateUse::Budgeted {
             output.warn("--seed makes noise and batches reproducible: the result is NOT private");
         }
         let randomness = self.seed.map_or(Randomness::OperatingSystem, Randomness::Seed);
@@ -103,16 +115,19 @@ impl Train {
             ));
         }
         let mut name = algorithm.name();
-        if trained.certificate.events.is_empty() && name != "throw-away" {
-            name = "throw-away";
+        if trained.certificate.events.is_empty() && algorithm.private_use() == PrivateUse::Budgeted {
+            name = FREE;
             prepared.notes.push("there are no private rows: the public rows answer alone".into());
-        } else if prepared.public.is_some() && trained.alpha < LITTLE_WEIGHT {
+        } else if algorithm.public_use() == PublicUse::Mixed
+            && prepared.public.is_some()
+            && trained.alpha < LITTLE_WEIGHT
+        {
             let note = "the private rows had next to no weight, at the full price: --algorithm throw-away costs nothing, \
                         and --alpha or a larger budget gives them more";
             prepared.notes.push(note.into());
         }
         self.describe(&mut trained.certificate.hyperparameters, &prepared.columns, &loss_name, &*domain);
-        if self.strict && self.private.is_some() && algorithm.name() != "throw-away" {
+        if self.strict && self.private.is_some() && algorithm.private_use() == PrivateUse::Budgeted {
             let check = "a strict check of the rows came first: that it passed, or which column failed it, is \
                          covered by no guarantee";
             trained.certificate.not_covered.push(check.into());
@@ -121,7 +136,7 @@ impl Train {
         let saved = SavedModel::new(&prepared.columns, &trained.model, &loss_name, name, trained.certificate);
         let outcome = Outcome {
             saved: &saved,
-            budget,
+            budget: Some(budget).filter(|_| algorithm.private_use() != PrivateUse::Opened),
             public_rows: prepared.public.as_ref().map(PublicRows::len),
             metrics,
             validated: self.validation.is_some(),
@@ -142,22 +157,38 @@ impl Train {
     }
 
     fn algorithm(&self) -> Result<&'static dyn Algorithm, Failure> {
-        let name = match (self.algorithm.as_str(), &self.private) {
-            // Nothing private: nothing to protect, and nothing to pay.
-            ("auto" | "semi-dp-sgd", None) => "throw-away",
-            ("auto", Some(_)) => "semi-dp-sgd",
-            (name, _) => name,
+        let algorithm = match self.algorithm.as_str() {
+            "auto" => ALGORITHMS[0],
+            name => algorithm_named(name)?,
         };
-        Ok(algorithm_named(name)?)
+        let helped = matches!(algorithm.public_use(), PublicUse::Mixed | PublicUse::Mirror);
+        if self.private.is_none() && helped {
+            // Nothing private: nothing to protect, and nothing to pay.
+            return Ok(algorithm_named(FREE)?);
+        }
+        Ok(algorithm)
     }
 
-    /// The budget; none is needed where nothing is spent.
+    /// The budget; none is needed where nothing is spent, and none can be kept where rows are opened.
     fn spendable(&self, algorithm: &dyn Algorithm) -> Result<PrivacyBudget, Failure> {
-        let is_free = algorithm.name() == "throw-away";
-        if is_free && self.budget.epsilon.is_none() && self.budget.rho.is_none() {
-            return Ok(PrivacyBudget::Pure { epsilon: Epsilon::new(0.0)? });
+        let nothing = PrivacyBudget::Pure { epsilon: Epsilon::new(0.0)? };
+        let BudgetOptions { epsilon, delta, rho } = self.budget;
+        let given =
+            [("--epsilon", epsilon.is_some()), ("--delta", delta.is_some()), ("--rho", rho.is_some())];
+        match algorithm.private_use() {
+            PrivateUse::Opened => match given.iter().find(|(_, is_given)| *is_given) {
+                Some((option, _)) => Err(Failure::input(
+                    format!(
+                        "{option} must not be given with --algorithm {}, which keeps no budget",
+                        algorithm.name()
+                    ),
+                    "leave the budget out to train a reference that is NOT private, or choose another algorithm",
+                )),
+                None => Ok(nothing),
+            },
+            PrivateUse::Nothing if epsilon.is_none() && rho.is_none() => Ok(nothing),
+            _ => self.budget.budget(),
         }
-        self.budget.budget()
     }
 
     /// Learns everything that public rows teach about columns.
@@ -208,7 +239,7 @@ impl Train {
         columns: &Columns,
         loss: &str,
     ) -> Result<Option<Keeping>, Failure> {
-        if self.private.is_none() || algorithm.name() == "throw-away" {
+        if self.private.is_none() || algorithm.private_use() != PrivateUse::Budgeted {
             return match self.keep.resume {
                 None => Ok(None),
                 Some(_) => Err(Failure::input(
@@ -255,7 +286,8 @@ impl Train {
         output: &Output,
     ) -> Result<Private<Box<dyn BlockSource>>, Failure> {
         let width = columns.features().len() + 1;
-        let Some(path) = self.private.as_ref().filter(|_| algorithm.name() != "throw-away") else {
+        let is_read = algorithm.private_use() != PrivateUse::Nothing;
+        let Some(path) = self.private.as_ref().filter(|_| is_read) else {
             return Ok(Private::new(Box::new(DenseTable::<f32>::new(Vec::new(), width)?)));
         };
         let mut loading = LoadOptions::default().strict(self.strict);
