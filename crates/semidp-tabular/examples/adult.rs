@@ -73,7 +73,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 let private =
                     columns.private_rows(&private_file, LoadOptions::default())?.in_memory()?.boxed();
                 let data = TrainingData { private, public: Some(public.clone()) };
-                let conduct = Conduct { randomness: Randomness::Seed(split), threads: None };
+                let conduct = Conduct { randomness: Randomness::Seed(split), threads: None, memory: None };
                 let trained = algorithm.train(&recipe, data, conduct, &mut |_| ())?;
                 if let Some(Metrics { kind: Quality::Classification { auc: Some(auc), .. }, .. }) =
                     Metrics::of(&*loss, &trained.model, &test)

@@ -87,7 +87,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 private: Private::new(Box::new(private.clone())),
                 public: Some(public.clone()),
             };
-            let conduct = Conduct { randomness: Randomness::OperatingSystem, threads: None };
+            let conduct = Conduct { randomness: Randomness::OperatingSystem, threads: None, memory: None };
             let begun = std::time::Instant::now();
             let trained = algorithm.train(&recipe, data, conduct, &mut |_| ())?;
             let gaps = trained.model.weights.iter().zip(&truth).map(|(w, t)| (w - t).powi(2));

@@ -3,7 +3,7 @@
 use super::{DpSgd, Model, PublicRows, Recipe, SemiDpSgd, ThrowAway, Trained};
 use crate::{Error, Result};
 use semidp_accounting::PrivacyBudget;
-use semidp_core::{BlockSource, Budget, Private, Randomness, Session};
+use semidp_core::{BlockSource, Budget, Private, Randomness, Sampling, Session};
 
 /// Rows, still on their sides of the wall.
 pub struct TrainingData {
@@ -20,21 +20,27 @@ pub struct Conduct {
     pub randomness: Randomness,
     /// At most so many threads; all there are by default.
     pub threads: Option<usize>,
+    /// Private rows that fit into so many bytes are read into memory, others are streamed; without a number they stay
+    /// as they are.
+    pub memory: Option<u64>,
 }
 
 impl Conduct {
     /// A session that grants no more than the budget, however the noise was calibrated.
-    pub(super) fn session<S: BlockSource>(
+    pub(super) fn session(
         &self,
         recipe: &Recipe<'_>,
-        rows: Private<S>,
-    ) -> Result<Session<S>> {
+        rows: Private<Box<dyn BlockSource>>,
+    ) -> Result<Session<Box<dyn BlockSource>>> {
         let mut session = Session::new(rows, recipe.adjacency)?.with_randomness(self.randomness);
         if let PrivacyBudget::Approximate { epsilon, delta } = recipe.budget {
             session = session.with_ledger(Budget::new(epsilon, delta));
         }
-        Ok(match self.threads {
-            Some(threads) => session.with_threads(threads),
+        if let Some(threads) = self.threads {
+            session = session.with_threads(threads);
+        }
+        Ok(match self.memory {
+            Some(memory) => session.arranged(memory)?,
             None => session,
         })
     }
@@ -42,10 +48,14 @@ impl Conduct {
 
 /// Where a run stands. The model is released: it may be shown.
 pub struct Progress<'a> {
-    /// Steps done,
+    /// Steps done, 0 before the first,
     pub step: u64,
     /// of so many.
     pub steps: u64,
+    /// How private batches are drawn.
+    pub sampling: Sampling,
+    /// Whether private rows did not fit into memory, where their number is public.
+    pub is_streamed: bool,
     /// The iterate after them.
     pub model: &'a Model,
 }

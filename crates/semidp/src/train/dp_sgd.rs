@@ -33,7 +33,8 @@ impl Algorithm for DpSgd {
         if rows == Some(0) {
             return ThrowAway::fit(recipe, None);
         }
-        let planned = recipe.plan(public.as_ref(), session.width() - 1, rows, false)?;
+        let is_streamed = session.is_streamed() == Some(true);
+        let planned = recipe.plan(public.as_ref(), session.width() - 1, (rows, is_streamed), false)?;
         planned.run(self.name(), &session, None, recipe.budget.delta(), on_step)
     }
 }

@@ -124,11 +124,13 @@ impl Planned<'_> {
         delta: Delta,
         on_step: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Trained> {
-        let steps = self.sgd.steps.get();
+        let (steps, sampling) = (self.sgd.steps.get(), self.sgd.sampling);
+        let is_streamed = session.is_streamed() == Some(true);
         let mut model = self.sgd.start.clone();
+        on_step(Progress { step: 0, steps, sampling, is_streamed, model: &model });
         let mut trained = self.sgd.train(session, public, delta, &mut |step, w| {
             model.weights.copy_from_slice(w);
-            on_step(Progress { step, steps, model: &model });
+            on_step(Progress { step, steps, sampling, is_streamed, model: &model });
         })?;
         let certificate = &mut trained.certificate;
         certificate.mechanism = format!("train: {algorithm}, {}", certificate.mechanism);
@@ -163,18 +165,18 @@ impl<'a> Recipe<'a> {
         PublicFit { model: shape.with_weights(weights), ridge, ridge_source }
     }
 
-    /// Plans a run on `rows` private rows, of `features` columns; `None` where their number is secret. What public
-    /// rows there are teach clip norm and step size; if the run is not `semi`, that is all they do.
+    /// Plans a run on `rows` private rows, of `features` columns; `None` where their number is secret. Whether they
+    /// are streamed decides whether they are read once. What public rows there are teach clip norm and step size; if the run is not `semi`, that is all they do.
     pub fn plan(
         &self,
         public: Option<&PublicRows>,
         features: usize,
-        rows: Option<u64>,
+        (rows, is_streamed): (Option<u64>, bool),
         semi: bool,
     ) -> Result<Planned<'a>> {
         let given = &self.given;
         let public = public.filter(|rows| !rows.is_empty());
-        let shape = self.shape(rows)?;
+        let shape = self.shape(rows, is_streamed)?;
         let noise_multiplier = noise_for(
             self.budget,
             self.adjacency,
@@ -222,7 +224,7 @@ impl<'a> Recipe<'a> {
         let learning_rate = needs("learning-rate", given.learning_rate.or(learned))?;
         let alpha = given.alpha.unwrap_or(match (shape.sampling, semi_public) {
             // Fresh rows in every step.
-            (Sampling::OnePass { .. }, _) => Alpha::PerStep,
+            (Sampling::OnePass { .. } | Sampling::InOrder { .. }, _) => Alpha::PerStep,
             (_, Some(rows)) if !can_tell_directions(rows.len(), start.stride()) => Alpha::Horizon,
             _ => Alpha::ByDirection,
         });
@@ -270,7 +272,7 @@ impl<'a> Recipe<'a> {
         let learned = "public data";
         let (rate, blocks) = match sgd.sampling {
             Sampling::Poisson { rate } => (Some(rate.get()), None),
-            Sampling::OnePass { blocks } => (None, Some(blocks)),
+            Sampling::OnePass { blocks } | Sampling::InOrder { blocks } => (None, Some(blocks)),
             _ => (None, None),
         };
         let is_sized = given.sample_rate.is_some() || given.expected_batch.is_some();

@@ -31,7 +31,8 @@ impl Algorithm for SemiDpSgd {
             // Known to be none: nothing to add, and nothing to pay.
             return ThrowAway::fit(recipe, public.as_ref());
         }
-        let planned = recipe.plan(public.as_ref(), session.width() - 1, rows, true)?;
+        let is_streamed = session.is_streamed() == Some(true);
+        let planned = recipe.plan(public.as_ref(), session.width() - 1, (rows, is_streamed), true)?;
         let rule_name = planned.sgd.alpha.name();
         let mut trained =
             planned.run(self.name(), &session, public.as_ref(), recipe.budget.delta(), on_step)?;

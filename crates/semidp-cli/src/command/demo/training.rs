@@ -127,7 +127,7 @@ fn train_at(
     for algorithm in ALGORITHMS {
         let private = columns.private_rows(&folder.join("private.data"), LoadOptions::default())?;
         let data = TrainingData { private: private.in_memory()?.boxed(), public: Some(public.clone()) };
-        let conduct = Conduct { randomness: Randomness::OperatingSystem, threads: None };
+        let conduct = Conduct { randomness: Randomness::OperatingSystem, threads: None, memory: None };
         let done = algorithm.train(&recipe, data, conduct, &mut |_| ())?;
         let measured = Metrics::of(&*loss, &done.model, test).map(|metrics| metrics.kind);
         let Some(Quality::Classification { accuracy, auc: Some(auc) }) = measured else {

@@ -76,6 +76,11 @@ pub struct Train {
     #[arg(long, value_name = "N", value_parser = number::whole("threads", 1), allow_hyphen_values = true)]
     pub threads: Option<u64>,
 
+    /// Private rows are read into this much memory if they fit, and streamed otherwise: bytes, or as in 500MB or 4GB; 0
+    /// always streams [default: half of what is available]
+    #[arg(long, value_name = "SIZE", value_parser = number::parse_memory, allow_hyphen_values = true)]
+    pub memory: Option<u64>,
+
     /// Write the certificate to this file; the model holds it too
     #[arg(long, value_name = "FILE")]
     pub certificate: Option<PathBuf>,
@@ -94,7 +99,8 @@ pub struct HyperOptions {
     #[arg(long, value_name = "C", value_parser = number::positive("clip-norm"), allow_hyphen_values = true)]
     pub clip_norm: Option<f64>,
 
-    /// How each step picks its private rows [default: poisson; one-pass with --rho]
+    /// How each step picks its private rows [default: poisson; one-pass with --rho; in-order
+    /// for rows that do not fit into --memory]
     #[arg(long, value_enum)]
     pub sampling: Option<Sampling>,
 
@@ -119,7 +125,7 @@ pub struct HyperOptions {
     pub learning_rate: Option<f64>,
 
     /// The weight of the private gradient: a number from 0 to 1, per-step, horizon or by-direction
-    /// [default: by-direction, or horizon if public rows are few; per-step with --sampling one-pass]
+    /// [default: by-direction, or horizon if public rows are few; per-step with --sampling one-pass or in-order]
     #[arg(long, value_name = "A|RULE", value_parser = parse_alpha, allow_hyphen_values = true)]
     pub alpha: Option<Alpha>,
 
@@ -234,6 +240,7 @@ impl HyperOptions {
                 Sampling::Poisson => Batches::Poisson,
                 Sampling::FixedSize => Batches::FixedSize,
                 Sampling::OnePass => Batches::OnePass,
+                Sampling::InOrder => Batches::InOrder,
                 Sampling::None => Batches::Everyone,
             }),
             sample_rate: self.sample_rate,
@@ -297,6 +304,7 @@ impl Train {
             ("--average", hyper.average.is_some()),
             ("--seed", self.seed.is_some()),
             ("--threads", self.threads.is_some()),
+            ("--memory", self.memory.is_some()),
         ];
         let is_warm = hyper.warm_start.is_some_and(|start| !matches!(start, WarmStartName::None));
         let is_cold = hyper.warm_start.is_some() && !is_warm;
