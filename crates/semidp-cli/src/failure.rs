@@ -286,6 +286,7 @@ fn hint_for(name: &str) -> String {
         "algorithm" => "leave it out to use the best one",
         "sampling" => "poisson is the usual one; one-pass uses each private row once",
         "public-batch" => "public rows in a batch, as in --public-batch 200",
+        "memory" => "memory for the private rows, as in --memory 4GB; --memory 0 streams them",
         "l2" => "leave it out, or take a small number as in --l2 0.001",
         "grid-scale" => "0.5 halves the step of the grid, as in --grid-scale 0.5",
         _ => "every command explains itself: `semidp --help`, `semidp account --help`",

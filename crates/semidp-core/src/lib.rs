@@ -102,7 +102,7 @@ mod session;
 
 pub use data::{
     Block, BlockSource, CsrBlock, CsrTable, DenseBlock, DenseTable, InMemory, Joined, Number, Private,
-    Public, Sampling,
+    Public, Sampling, Streamed,
 };
 pub use error::{Error, Result};
 pub use kept::{Identity, Kept, KeyFile};

@@ -47,6 +47,8 @@ pub struct Session<S> {
     ledger: Mutex<Box<dyn Ledger>>,
     runs: AtomicU64,
     declassified: Vec<String>,
+    /// Whether rows are read anew whenever they are needed. It follows their number.
+    is_streamed: bool,
 }
 
 /// The share of δ set aside for the samplers' distance from their laws.
@@ -95,6 +97,7 @@ impl<S: BlockSource> Session<S> {
             ledger: Mutex::new(Box::new(NoLimit)),
             runs: AtomicU64::new(0),
             declassified: Vec::new(),
+            is_streamed: false,
         })
     }
 
@@ -124,6 +127,35 @@ impl<S: BlockSource> Session<S> {
             Adjacency::ReplaceOne => Some(self.data.open().units()),
             Adjacency::AddRemove => None,
         }
+    }
+
+    /// Reads the rows into so many bytes of memory if they fit, and leaves them where they are otherwise
+    /// ([`Private::streamed`]). It makes no difference to any result of a program.
+    pub fn arranged(self, memory: u64) -> Result<Session<Box<dyn BlockSource>>>
+    where
+        S: 'static,
+    {
+        let source = self.data.open();
+        let bytes = source.units() as u128 * u128::from(source.bytes_per_unit());
+        let is_streamed = bytes > u128::from(memory);
+        let data = if is_streamed { self.data.streamed().boxed() } else { self.data.in_memory()?.boxed() };
+        Ok(Session {
+            data,
+            adjacency: self.adjacency,
+            randomness: self.randomness,
+            key_file: self.key_file,
+            threads: self.threads,
+            ledger: self.ledger,
+            runs: self.runs,
+            declassified: self.declassified,
+            is_streamed,
+        })
+    }
+
+    /// Whether [`Session::arranged`] found too little memory for the rows, where their number is public: it would
+    /// tell something of it otherwise.
+    pub fn is_streamed(&self) -> Option<bool> {
+        self.units().map(|_| self.is_streamed)
     }
 
     /// Columns.
@@ -404,6 +436,10 @@ impl<S: BlockSource, M: Mechanism> Run<'_, S, M> {
                             return Ok(());
                         }
                         let mut left = source.units_of(block);
+                        // What nobody is chosen of need not be read.
+                        if !selection.has_any(&left) {
+                            continue;
+                        }
                         source.visit(block, &mut |piece| {
                             // Whatever the source shows, no unit is added twice.
                             let units = left.start..left.start.saturating_add(piece.units());

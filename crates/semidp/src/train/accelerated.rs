@@ -241,11 +241,10 @@ impl Algorithm for Accelerated {
             Error::invalid("public", "no rows", requirement)
         })?;
         let session = conduct.session(recipe, data.private)?;
-        let rows = session.units().map(|rows| rows as u64);
-        if rows == Some(0) {
+        if session.units() == Some(0) {
             return ThrowAway::fit(recipe, Some(&public));
         }
-        let mut planned = recipe.plan(Some(&public), session.width() - 1, rows, self.public_use())?;
+        let mut planned = recipe.plan(Some(&public), &session, self.public_use())?;
         planned.sgd.average = Average::Last;
         let learned = Learned::of(recipe, &planned, &public)?;
         let schedule = learned.schedule(planned.sgd.l2, planned.sgd.steps.get());

@@ -7,7 +7,7 @@ use super::{
 use crate::loss::Loss;
 use crate::{Error, Result};
 use semidp_accounting::PrivacyBudget;
-use semidp_core::{BlockSource, Budget, Ledger, NoLimit, Private, Randomness, Session};
+use semidp_core::{BlockSource, Budget, Ledger, NoLimit, Private, Randomness, Sampling, Session};
 use std::sync::LazyLock;
 
 /// Rows, still on their sides of the wall.
@@ -28,20 +28,23 @@ pub struct Conduct<'c> {
     pub ledger: Option<Box<dyn Ledger>>,
     /// Keeps the run as it goes. Its key replaces `randomness`.
     pub keeping: Option<&'c Keeping>,
+    /// Private rows that fit into so many bytes are read into memory, others are streamed; without a number they stay
+    /// as they are.
+    pub memory: Option<u64>,
 }
 
 impl Conduct<'_> {
     /// With noise from here, and nothing else out of the ordinary.
     pub fn new(randomness: Randomness) -> Self {
-        Self { randomness, threads: None, ledger: None, keeping: None }
+        Self { randomness, threads: None, memory: None, ledger: None, keeping: None }
     }
 
     /// A session that grants no more than the budget, however the noise was calibrated.
-    pub(super) fn session<S: BlockSource>(
+    pub(super) fn session(
         &mut self,
         recipe: &Recipe<'_>,
-        rows: Private<S>,
-    ) -> Result<Session<S>> {
+        rows: Private<Box<dyn BlockSource>>,
+    ) -> Result<Session<Box<dyn BlockSource>>> {
         let mut session = Session::new(rows, recipe.adjacency)?.with_randomness(self.randomness);
         let ledger = self.ledger.take().unwrap_or_else(|| Box::new(NoLimit));
         session = match recipe.budget {
@@ -54,8 +57,11 @@ impl Conduct<'_> {
         if let Some(keeping) = self.keeping {
             session = session.with_key_file(keeping.key());
         }
-        Ok(match self.threads {
-            Some(threads) => session.with_threads(threads),
+        if let Some(threads) = self.threads {
+            session = session.with_threads(threads);
+        }
+        Ok(match self.memory {
+            Some(memory) => session.arranged(memory)?,
             None => session,
         })
     }
@@ -63,10 +69,14 @@ impl Conduct<'_> {
 
 /// Where a run stands. The model is released: it may be shown.
 pub struct Progress<'a> {
-    /// Steps done,
+    /// Steps done, 0 before the first,
     pub step: u64,
     /// of so many.
     pub steps: u64,
+    /// How private batches are drawn.
+    pub sampling: Sampling,
+    /// Whether private rows did not fit into memory, where their number is public.
+    pub is_streamed: bool,
     /// The iterate after them.
     pub model: &'a Model,
 }

@@ -47,11 +47,10 @@ impl Algorithm for DpSgd {
             None => data.private,
         };
         let session = conduct.session(recipe, rows)?;
-        let rows = session.units().map(|rows| rows as u64);
-        if rows == Some(0) {
+        if session.units() == Some(0) {
             return ThrowAway::fit(recipe, None);
         }
-        let mut planned = recipe.plan(public.as_ref(), session.width() - 1, rows, self.public_use())?;
+        let mut planned = recipe.plan(public.as_ref(), &session, self.public_use())?;
         planned.provenance.push(entry(
             "learning-rate-unit",
             json!("of gradients over the clip norm, as in De et al. (2022)"),

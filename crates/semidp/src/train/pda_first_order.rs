@@ -46,11 +46,10 @@ impl Algorithm for PdaFirstOrder {
             Error::invalid("public", "no rows", "given for pda-first-order, which ends on public gradients")
         })?;
         let session = conduct.session(recipe, data.private)?;
-        let rows = session.units().map(|rows| rows as u64);
-        if rows == Some(0) {
+        if session.units() == Some(0) {
             return ThrowAway::fit(recipe, Some(&public));
         }
-        let mut planned = recipe.plan(Some(&public), session.width() - 1, rows, self.public_use())?;
+        let mut planned = recipe.plan(Some(&public), &session, self.public_use())?;
         planned.sgd.alpha = alpha;
         let mixed = Mixed::of(recipe, &planned);
         let trained = planned.run(self.name(), &session, Some(&public), recipe, &conduct, on_step)?;

@@ -43,11 +43,10 @@ impl Algorithm for PdaMd {
             Error::invalid("public", "no rows", "given for pda-md, whose mirror map is the public loss")
         })?;
         let session = conduct.session(recipe, data.private)?;
-        let rows = session.units().map(|rows| rows as u64);
-        if rows == Some(0) {
+        if session.units() == Some(0) {
             return ThrowAway::fit(recipe, Some(&public));
         }
-        let mut planned = recipe.plan(Some(&public), session.width() - 1, rows, self.public_use())?;
+        let mut planned = recipe.plan(Some(&public), &session, self.public_use())?;
         let given = &recipe.given;
         let regularisation = given.hessian_regularisation.unwrap_or(REGULARISATION);
         let map = MirrorMap::new(recipe.loss, &public, &planned.sgd.start, regularisation)?;

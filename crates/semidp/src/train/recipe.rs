@@ -142,12 +142,14 @@ impl Planned<'_> {
         conduct: &Conduct<'_>,
         on_step: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Trained> {
-        let steps = self.sgd.steps.get();
+        let (steps, sampling) = (self.sgd.steps.get(), self.sgd.sampling);
+        let is_streamed = session.is_streamed() == Some(true);
         let mut model = self.sgd.start.clone();
         let (delta, keeping) = (recipe.budget.delta(), conduct.keeping);
+        on_step(Progress { step: 0, steps, sampling, is_streamed, model: &model });
         let mut trained = self.sgd.train_kept(session, public, delta, keeping, &mut |step, w| {
             model.weights.copy_from_slice(w);
-            on_step(Progress { step, steps, model: &model });
+            on_step(Progress { step, steps, sampling, is_streamed, model: &model });
         })?;
         let certificate = &mut trained.certificate;
         certificate.mechanism = format!("train: {algorithm}, {}", certificate.mechanism);
@@ -187,18 +189,18 @@ impl<'a> Recipe<'a> {
         Model::zero(features, self.loss.outputs(), self.has_intercept)
     }
 
-    /// Plans a run on `rows` private rows, of `features` columns; `None` where their number is secret. What public
-    /// rows there are teach clip norm and step size, whatever else they are used for.
-    pub fn plan(
+    /// Plans a run on the rows of a session, of which it knows the columns, their number where that is public, and
+    /// whether they are streamed. What public rows there are teach clip norm and step size, whatever else they are used for.
+    pub fn plan<S: BlockSource>(
         &self,
         public: Option<&PublicRows>,
-        features: usize,
-        rows: Option<u64>,
+        session: &Session<S>,
         public_use: PublicUse,
     ) -> Result<Planned<'a>> {
         let given = &self.given;
         let public = public.filter(|rows| !rows.is_empty());
-        let shape = self.shape(rows)?;
+        let (features, rows) = (session.width() - 1, session.units().map(|rows| rows as u64));
+        let shape = self.shape(rows, session.is_streamed() == Some(true))?;
         let noise_multiplier = noise_for(
             self.budget,
             self.adjacency,
@@ -250,7 +252,7 @@ impl<'a> Recipe<'a> {
         let learning_rate = needs("learning-rate", given.learning_rate.or(learned.map(|rate| rate * unit)))?;
         let alpha = given.alpha.unwrap_or(match (shape.sampling, semi_public) {
             // Fresh rows in every step.
-            (Sampling::OnePass { .. }, _) => Alpha::PerStep,
+            (Sampling::OnePass { .. } | Sampling::InOrder { .. }, _) => Alpha::PerStep,
             (_, Some(rows)) if !can_tell_directions(rows.len(), start.stride()) => Alpha::Horizon,
             _ => Alpha::ByDirection,
         });
@@ -299,7 +301,7 @@ impl<'a> Recipe<'a> {
         let learned = "public data";
         let (rate, blocks) = match sgd.sampling {
             Sampling::Poisson { rate } => (Some(rate.get()), None),
-            Sampling::OnePass { blocks } => (None, Some(blocks)),
+            Sampling::OnePass { blocks } | Sampling::InOrder { blocks } => (None, Some(blocks)),
             _ => (None, None),
         };
         let is_sized = given.sample_rate.is_some() || given.expected_batch.is_some();

@@ -9,6 +9,7 @@ pub use options::Train;
 use crate::failure::Failure;
 use crate::file::{self, Reserved};
 use crate::meaning::Meaning;
+use crate::memory;
 use crate::options::BudgetOptions;
 use crate::output::Output;
 use crate::progress;
@@ -22,11 +23,13 @@ use semidp::train::{
     TrainingData, algorithm_named,
 };
 use semidp_accounting::{Adjacency, Epsilon, PrivacyBudget, Provenance};
-use semidp_core::{BlockSource, DenseTable, Private, Randomness};
+use semidp_core::{BlockSource, DenseTable, Private, Randomness, Sampling};
 use semidp_table::{Kind, LoadOptions, Schema};
 use semidp_tabular::{Columns, SavedModel, Task};
 use serde_json::json;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The loss is shown about so many times during a run, on at most so many rows.
 const LOOKS: u64 = 50;
@@ -90,7 +93,7 @@ impl Train {
         }
         let randomness = self.seed.map_or(Randomness::OperatingSystem, Randomness::Seed);
         let keeping = self.keeping(algorithm, randomness, budget, &prepared.columns, &loss_name)?;
-        let private = self.private_rows(&prepared.columns, algorithm, output)?;
+        let (private, reading) = self.private_rows(&prepared.columns, algorithm, output)?;
         // Rows that are only being read can be read again: until here a signal ends the process at once.
         let keeping = match keeping {
             Some(keeping) => Some(keeping.until(keep::on_signals()?)),
@@ -98,13 +101,24 @@ impl Train {
         };
         let conduct = Conduct {
             threads: self.threads.map(|threads| threads as usize),
+            memory: Some(self.memory.unwrap_or_else(memory::by_default)),
             keeping: keeping.as_ref(),
             ..Conduct::new(randomness)
         };
         let bar = progress::bar(output, "steps", 0);
         let watch = Watch::new(&prepared, &*loss, &bar);
         let data = TrainingData { private, public: prepared.public.clone() };
-        let trained = algorithm.train(&recipe, data, conduct, &mut |progress| watch.see(&progress));
+        let mut streaming = None;
+        let trained = algorithm.train(&recipe, data, conduct, &mut |progress| {
+            if progress.step == 0 {
+                reading.end();
+                streaming = progress.is_streamed.then(|| streaming_note(progress.sampling));
+                // Before the first step: it may take long.
+                streaming.iter().for_each(|note| output.note(note));
+            }
+            watch.see(&progress);
+        });
+        reading.end();
         bar.finish_and_clear();
         let mut trained = trained?;
         // A function of released iterates, so that it may be told.
@@ -132,6 +146,8 @@ impl Train {
                          covered by no guarantee";
             trained.certificate.not_covered.push(check.into());
         }
+        let told = prepared.notes.len();
+        prepared.notes.extend(streaming);
         let metrics = prepared.watched.as_ref().and_then(|rows| Metrics::of(&*loss, &trained.model, rows));
         let saved = SavedModel::new(&prepared.columns, &trained.model, &loss_name, name, trained.certificate);
         let outcome = Outcome {
@@ -152,7 +168,7 @@ impl Train {
             keeping.end()?;
         }
         output.answer(&json, || outcome.text())?;
-        prepared.notes.iter().for_each(|note| output.note(note));
+        prepared.notes[..told].iter().for_each(|note| output.note(note));
         Ok(())
     }
 
@@ -278,17 +294,19 @@ impl Train {
         Ok(task)
     }
 
-    /// The private rows in memory, closed. None are read by an algorithm that throws them away.
+    /// The private rows, closed, and what shows how they are read into memory. None are read by an algorithm that
+    /// throws them away.
     fn private_rows(
         &self,
         columns: &Columns,
         algorithm: &dyn Algorithm,
         output: &Output,
-    ) -> Result<Private<Box<dyn BlockSource>>, Failure> {
+    ) -> Result<(Private<Box<dyn BlockSource>>, Reading), Failure> {
         let width = columns.features().len() + 1;
         let is_read = algorithm.private_use() != PrivateUse::Nothing;
         let Some(path) = self.private.as_ref().filter(|_| is_read) else {
-            return Ok(Private::new(Box::new(DenseTable::<f32>::new(Vec::new(), width)?)));
+            let none = DenseTable::<f32>::new(Vec::new(), width)?;
+            return Ok((Private::new(Box::new(none)), Reading::new(ProgressBar::hidden())));
         };
         let mut loading = LoadOptions::default().strict(self.strict);
         let bar = match self.promise.adjacency() {
@@ -296,11 +314,10 @@ impl Train {
             // Their number is secret.
             Adjacency::AddRemove => ProgressBar::hidden(),
         };
-        let ticking = bar.clone();
-        loading = loading.on_rows(move |rows| ticking.inc(rows));
-        let rows = columns.private_rows(path, loading)?.in_memory();
-        bar.finish_and_clear();
-        Ok(rows?.boxed())
+        let reading = Reading::new(bar);
+        let ticking = reading.clone();
+        loading = loading.on_rows(move |rows| ticking.count(rows));
+        Ok((columns.private_rows(path, loading)?.boxed(), reading))
     }
 
     /// Adds what the algorithm does not know.
@@ -315,6 +332,45 @@ impl Train {
         let schema = if self.schema.is_some() { "user" } else { "public data" };
         entry("features", json!(columns.features().len()), false, schema);
     }
+}
+
+/// Counts the rows that are read into memory. Which rows a step reads is a secret of its sample, so that nothing is
+/// counted after the first step begins.
+#[derive(Clone)]
+struct Reading {
+    bar: ProgressBar,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Reading {
+    fn new(bar: ProgressBar) -> Self {
+        Self { bar, is_over: Arc::default() }
+    }
+
+    fn count(&self, rows: u64) {
+        if !self.is_over.load(Ordering::Relaxed) {
+            self.bar.inc(rows);
+        }
+    }
+
+    fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.bar.finish_and_clear();
+    }
+}
+
+/// What to know of rows that do not fit into memory.
+fn streaming_note(sampling: Sampling) -> String {
+    match sampling {
+        Sampling::InOrder { .. } => {
+            "the private rows do not fit into --memory: they are read once, batch by batch in the order of the file, \
+             which must mean nothing (a file sorted by the target trains a bad model); otherwise shuffle it"
+        }
+        _ => {
+            "the private rows do not fit into --memory: every step reads the file; --sampling in-order reads it once"
+        }
+    }
+    .into()
 }
 
 /// Shows how a run goes, on public rows and released iterates.

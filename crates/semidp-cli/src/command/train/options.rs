@@ -92,6 +92,11 @@ pub struct Train {
     #[arg(long, value_name = "N", value_parser = number::whole("threads", 1), allow_hyphen_values = true)]
     pub threads: Option<u64>,
 
+    /// Private rows are read into this much memory if they fit, and streamed otherwise: bytes, or as in 500MB or 4GB; 0
+    /// always streams [default: half of what is available]
+    #[arg(long, value_name = "SIZE", value_parser = number::parse_memory, allow_hyphen_values = true)]
+    pub memory: Option<u64>,
+
     /// Write the certificate to this file; the model holds it too
     #[arg(long, value_name = "FILE")]
     pub certificate: Option<PathBuf>,
@@ -110,7 +115,8 @@ pub struct HyperOptions {
     #[arg(long, value_name = "C", value_parser = number::positive("clip-norm"), allow_hyphen_values = true)]
     pub clip_norm: Option<f64>,
 
-    /// How each step picks its private rows [default: poisson; one-pass with --rho]
+    /// How each step picks its private rows [default: poisson; one-pass with --rho; in-order
+    /// for rows that do not fit into --memory]
     #[arg(long, value_enum)]
     pub sampling: Option<Sampling>,
 
@@ -136,7 +142,7 @@ pub struct HyperOptions {
 
     /// The weight of the private gradient: a number from 0 to 1, per-step, horizon, by-direction, cosine or cosine:K,
     /// which falls from 1 to 0 in K steps [default: by-direction, or horizon if public rows are few; per-step with
-    /// --sampling one-pass; cosine with pda-first-order]
+    /// --sampling one-pass or in-order; cosine with pda-first-order]
     #[arg(long, value_name = "A|RULE", value_parser = parse_alpha, allow_hyphen_values = true)]
     pub alpha: Option<Alpha>,
 
@@ -268,6 +274,7 @@ impl HyperOptions {
                 Sampling::Poisson => Batches::Poisson,
                 Sampling::FixedSize => Batches::FixedSize,
                 Sampling::OnePass => Batches::OnePass,
+                Sampling::InOrder => Batches::InOrder,
                 Sampling::None => Batches::Everyone,
             }),
             sample_rate: self.sample_rate,
@@ -335,6 +342,7 @@ impl Train {
             ("--average", hyper.average.is_some(), ignored("average")),
             ("--seed", self.seed.is_some(), is_quiet),
             ("--threads", self.threads.is_some(), is_quiet),
+            ("--memory", self.memory.is_some(), is_quiet),
             ("--public-batch", hyper.public_batch.is_some(), ignored("public-batch") || lonely),
             ("--alpha", hyper.alpha.is_some(), ignored("alpha") || lonely),
             ("--public-gradient", hyper.public_gradient.is_some(), ignored("public-gradient") || lonely),
