@@ -103,7 +103,7 @@ pub use data::{
     Public, Sampling,
 };
 pub use error::{Error, Result};
-pub use ledger::{Budget, Charge, Ledger, NoLimit};
+pub use ledger::{Budget, Charge, Ledger, NoLimit, RunId};
 pub use noise::rng::Randomness;
 pub use noise::{Gaussian, KNorm, LARGEST_MULTIPLIER, Laplace, Mechanism};
 pub use query::{

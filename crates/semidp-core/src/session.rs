@@ -1,7 +1,7 @@
 //! Sessions: private data, and the only ways to ask it anything.
 
 use crate::data::{Assignment, BlockSource, Draw, Private, Sampling};
-use crate::ledger::{Charge, Ledger, NoLimit};
+use crate::ledger::{Charge, Ledger, NoLimit, RunId};
 use crate::noise::rng::{Randomness, RunKey};
 use crate::noise::{self, LOG_TOTAL_VARIATION, Mechanism};
 use crate::query::sealed::Work;
@@ -138,6 +138,7 @@ impl<S: BlockSource> Session<S> {
         let events = vec![CountedEvent::new(event, Steps::new(sampling.events(steps.get()))?)];
         let certificate = self.certify(&mechanism, events, delta, steps.get() as f64 * dimension as f64)?;
         let charge = Charge {
+            run: RunId::random()?,
             events: &certificate.events,
             adjacency: self.adjacency,
             epsilon: certificate.guarantee.epsilon,

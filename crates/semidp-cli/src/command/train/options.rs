@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::number;
-use crate::options::{BudgetOptions, PromiseOptions, Sampling};
+use crate::options::{BudgetOptions, LedgerOptions, PromiseOptions, Sampling};
 use clap::{Args, ValueEnum};
 use semidp::train::{Alpha, Average, Batches, Given, PublicGradient, WarmStart};
 use semidp_accounting::{Error, SampleRate, Steps};
@@ -67,6 +67,9 @@ pub struct Train {
 
     #[command(flatten)]
     pub promise: PromiseOptions,
+
+    #[command(flatten)]
+    pub ledger: LedgerOptions,
 
     /// NOT private: draw noise and batches from this number, for tests
     #[arg(long, value_name = "N")]
@@ -329,6 +332,13 @@ impl Train {
             return Err(Failure::input(
                 "--trust must be central for this algorithm, got local",
                 "the algorithms of `train` have a trusted curator who adds the noise",
+            ));
+        }
+        // The place to open the ledger of the run. Until one is debited, it must not look as if it were.
+        if self.ledger.open()?.is_some() {
+            return Err(Failure::input(
+                "--ledger must be left out: training does not debit a ledger yet",
+                "a mean does, with `semidp mean --ledger FILE --dataset ID`",
             ));
         }
         Ok(())
