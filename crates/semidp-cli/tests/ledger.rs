@@ -51,6 +51,8 @@ fn runs_spend_until_the_budget_refuses() {
     assert_eq!(set["budget"], serde_json::json!({ "epsilon": 1.0, "delta": 1e-6 }));
     assert_eq!((set["dataset"].as_str(), set["adjacency"].as_str()), (Some("rows"), Some("replace-one")));
 
+    // Gaussian noise, of which it is known what is left.
+    let mean = format!("{mean} --estimator weighted-gaussian");
     let first = json(&format!("{mean} {ledger} --epsilon 0.5 --delta 1e-6"));
     let shown = show(&folder);
     let account = &shown["datasets"][0];
@@ -91,6 +93,8 @@ fn the_whole_budget_fits_in_every_currency() {
         let (folder, mean) = files(&format!("ledger_whole_{name}"));
         let ledger = options(&folder);
         json(&format!("ledger init {ledger} {budget}"));
+        let estimator = if name == "pure" { "weighted-laplace" } else { "weighted-gaussian" };
+        let mean = format!("{mean} --estimator {estimator}");
         let answer = json(&format!("{mean} {ledger} {budget}"));
         let shown = show(&folder);
         let account = &shown["datasets"][0];
@@ -101,6 +105,17 @@ fn the_whole_budget_fits_in_every_currency() {
         assert!(number(account, &format!("/remaining/{currency}")) < 0.02);
         check_budget_refusal(&run(&format!("{mean} {ledger} {budget}")), &["`rows`"]);
     }
+}
+
+#[test]
+fn two_pure_halves_fill_a_budget_at_delta() {
+    let (folder, mean) = files("ledger_halves");
+    let ledger = options(&folder);
+    json(&format!("ledger init {ledger} {BUDGET}"));
+    let half = format!("{mean} {ledger} --estimator weighted-laplace --epsilon 0.5 --delta 1e-6");
+    json(&half);
+    json(&half);
+    check_budget_refusal(&run(&half), &["this run and the 2 recorded before"]);
 }
 
 #[test]
@@ -212,8 +227,11 @@ fn finish(child: Child) -> Ran {
 
 #[test]
 fn processes_that_run_at_once_never_overspend() {
-    // Three runs of rho 0.1 fit into 0.3; three of epsilon 0.5 compose to 0.93 at delta 1e-6, four to 1.09.
-    let cases = [("rho", "--rho 0.3", "--rho 0.1"), ("both", BUDGET, "--epsilon 0.5 --delta 1e-6")];
+    // Three runs of rho 0.1 fit into 0.3; three of epsilon 0.5 compose to 0.90 at delta 1e-6, four to 1.05.
+    let cases = [
+        ("rho", "--rho 0.3", "--rho 0.1"),
+        ("both", BUDGET, "--epsilon 0.5 --delta 1e-6 --estimator weighted-gaussian"),
+    ];
     for (name, budget, each) in cases {
         let (folder, mean) = files(&format!("ledger_at_once_{name}"));
         let ledger = options(&folder);

@@ -15,8 +15,9 @@
 //!
 //! * (ε, δ) is compared at [`calibration_delta`](semidp_core::calibration_delta), as certificates are: a run
 //!   that is calibrated to all that is left passes. What is set aside covers samplers of 2⁵⁰ coordinates.
-//! * ρ and pure ε add, rounded up; an event without such a cost is refused. Budgets are decimal numbers and
-//!   sums are not, so a total may exceed its budget by one part in 10¹², as when 0.1 + 0.1 + 0.1 meets 0.3.
+//! * ρ and pure ε add, rounded up; an event without such a cost is refused.
+//! * Budgets are decimal numbers and sums are not, so a total may exceed its budget by one part in 10¹², as when
+//!   0.1 + 0.1 + 0.1 meets 0.3.
 //! * A run that is recorded already is the same run going on, and costs nothing more; with other events,
 //!   data set or adjacency it is refused.
 //!

@@ -102,6 +102,13 @@ fn a_run_calibrated_to_the_whole_budget_fits() {
         let path = place("grants_whole_pure");
         let mut ledger = common::ledger(&path, approximate(epsilon));
         debit(&mut ledger, &laplace(2.0 / epsilon)).unwrap();
+        // And in ten pieces, though a tenth is no binary number.
+        let path = place("grants_whole_tenths");
+        let mut ledger = common::ledger(&path, approximate(epsilon));
+        for _ in 0..10 {
+            debit(&mut ledger, &laplace(20.0 / epsilon)).unwrap();
+        }
+        assert!(amount(LedgerFile::open(&path).unwrap().dataset("rows").unwrap().spent) > 0.9 * epsilon);
     }
 }
 
