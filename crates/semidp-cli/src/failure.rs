@@ -88,7 +88,9 @@ impl From<semidp_core::Error> for Failure {
             semidp_core::Error::Accounting(error) => error.into(),
             semidp_core::Error::InvalidParameter { name, .. } => Self::input(message, hint_for(name)),
             semidp_core::Error::BudgetRefused { .. } => {
-                Self { code: BUDGET_REFUSED, message, hint: Some("raise the budget, or ask for less".into()) }
+                let hint =
+                    "raise the budget, or ask for less; `semidp ledger show` tells what a ledger has left";
+                Self { code: BUDGET_REFUSED, message, hint: Some(hint.into()) }
             }
             semidp_core::Error::Source { .. } => {
                 Self::input(message, "the file may be damaged, or have changed while it was read")
@@ -140,6 +142,35 @@ impl From<semidp::Error> for Failure {
             ),
             _ => Self::other(message),
         }
+    }
+}
+
+impl From<semidp_ledger::Error> for Failure {
+    fn from(error: semidp_ledger::Error) -> Self {
+        use semidp_ledger::Error as Ledger;
+        let message = error.to_string();
+        let hint = match error {
+            Ledger::Accounting(error) => return error.into(),
+            Ledger::Refused { .. } => return semidp_core::Error::from(error).into(),
+            Ledger::InvalidParameter { name, .. } => return Self::input(message, hint_for(name)),
+            Ledger::NotALedger { .. } => {
+                "--ledger names a file that `semidp ledger init` made; to make one, name a file that does not exist"
+            }
+            Ledger::UnknownFormat { .. } | Ledger::UnknownEntry { .. } => {
+                "use the version of semidp that wrote it"
+            }
+            Ledger::Changed { .. } => {
+                "nothing is granted until the ledger is as semidp left it: restore it, and find out what was spent since"
+            }
+            Ledger::UnknownDataset { .. } => {
+                "`semidp ledger init --ledger FILE --dataset ID` with a budget adds it; `semidp ledger show` lists those there are"
+            }
+            Ledger::AlreadySet { .. } => {
+                "a budget is a promise and cannot be raised: `semidp ledger show` tells what is left of it"
+            }
+            _ => "--ledger is a file on a local disk that you may write to; `semidp ledger init` makes it",
+        };
+        Self::input(message, hint)
     }
 }
 
@@ -288,6 +319,7 @@ fn hint_for(name: &str) -> String {
         "public-batch" => "public rows in a batch, as in --public-batch 200",
         "memory" => "memory for the private rows, as in --memory 4GB; --memory 0 streams them",
         "l2" => "leave it out, or take a small number as in --l2 0.001",
+        "dataset" => "any name that you give the private rows, as in --dataset patients-2024",
         "grid-scale" => "0.5 halves the step of the grid, as in --grid-scale 0.5",
         _ => "every command explains itself: `semidp --help`, `semidp account --help`",
     }

@@ -165,6 +165,19 @@ pub fn upper_bound(value: f64, digits: usize) -> String {
     render(mantissa, exponent, digits)
 }
 
+/// The same from below, for what may still be spent.
+pub fn lower_bound(value: f64, digits: usize) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return format!("{value}");
+    }
+    let (mantissa, exponent) = decimal(value, digits);
+    let printed = render(mantissa, exponent, digits);
+    if printed.parse::<f64>().is_ok_and(|printed| printed <= value) {
+        return printed;
+    }
+    render(mantissa - 1, exponent, digits)
+}
+
 /// The decimal nearest to a positive value: `mantissa` has `digits` digits, the first of which
 /// counts 10^`exponent`.
 fn decimal(value: f64, digits: usize) -> (u64, i32) {
@@ -234,6 +247,21 @@ mod tests {
         for text in ["", "GB", "-1", "4 apples", "nan", "inf", "1e99", "4GBs"] {
             assert!(parse_memory(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn lower_bounds_are_never_above() {
+        let mut value = 1.234_567_891e-12;
+        while value < 1e15 {
+            for digits in 1..=12 {
+                let printed: f64 = lower_bound(value, digits).parse().unwrap();
+                assert!(printed <= value, "{value} printed as {printed}");
+                assert!(printed >= value * (1.0 - 10.1 / 10f64.powi(digits as i32)), "{value}: {printed}");
+            }
+            value *= 1.37;
+        }
+        assert_eq!(lower_bound(0.999_999, 3), "0.99");
+        assert_eq!(lower_bound(0.0, 3), "0");
     }
 
     #[test]

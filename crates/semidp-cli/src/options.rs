@@ -5,6 +5,8 @@ use crate::number;
 use clap::{Args, ValueEnum};
 use semidp::mean::Target;
 use semidp_accounting::{Adjacency, Delta, Epsilon, PrivacyBudget, Rho, SampleRate, Trust};
+use semidp_ledger::{DatasetLedger, LedgerFile};
+use std::path::PathBuf;
 
 /// Which promise is meant.
 #[derive(Args, Clone, Copy)]
@@ -21,10 +23,7 @@ pub struct PromiseOptions {
 impl PromiseOptions {
     /// The neighbouring relation.
     pub fn adjacency(self) -> Adjacency {
-        match self.adjacency {
-            AdjacencyName::ReplaceOne => Adjacency::ReplaceOne,
-            AdjacencyName::AddRemove => Adjacency::AddRemove,
-        }
+        self.adjacency.adjacency()
     }
 
     /// Who is trusted.
@@ -36,10 +35,21 @@ impl PromiseOptions {
     }
 }
 
+/// The neighbouring relations, as they are called.
 #[derive(Clone, Copy, ValueEnum)]
-enum AdjacencyName {
+pub enum AdjacencyName {
     ReplaceOne,
     AddRemove,
+}
+
+impl AdjacencyName {
+    /// As the library has it.
+    pub fn adjacency(self) -> Adjacency {
+        match self {
+            Self::ReplaceOne => Adjacency::ReplaceOne,
+            Self::AddRemove => Adjacency::AddRemove,
+        }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -104,6 +114,43 @@ impl BudgetOptions {
                 let stated_at = self.delta.map_or_else(|| Delta::new(STATED_AT), Delta::positive)?;
                 Ok(PrivacyBudget::Zcdp { rho: rho.positive()?, stated_at })
             }
+        }
+    }
+}
+
+/// Which ledger pays.
+#[derive(Args, Clone)]
+pub struct LedgerOptions {
+    /// Debit this ledger before any private row is read; what its budget does not cover is refused (exit code 3)
+    #[arg(long, value_name = "FILE")]
+    ledger: Option<PathBuf>,
+
+    /// The name of the private rows in the ledger, as `semidp ledger init` set it
+    #[arg(long, value_name = "ID")]
+    dataset: Option<String>,
+}
+
+impl LedgerOptions {
+    /// The file, if one was given.
+    pub fn path(&self) -> Option<&PathBuf> {
+        self.ledger.as_ref()
+    }
+
+    /// The file and the data set in words, by which a ledger is known again.
+    pub fn place(&self) -> Option<String> {
+        let path = self.ledger.as_ref()?;
+        let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+        Some(format!("{} of {}", self.dataset.as_deref().unwrap_or_default(), path.display()))
+    }
+
+    /// Opens and verifies the ledger, if one was given.
+    pub fn open(&self) -> Result<Option<DatasetLedger>, Failure> {
+        let both = "runs are recorded with --ledger FILE and --dataset ID together; `semidp ledger init` sets a budget";
+        match (&self.ledger, &self.dataset) {
+            (Some(path), Some(dataset)) => Ok(Some(LedgerFile::open(path)?.for_dataset(dataset)?)),
+            (Some(_), None) => Err(Failure::input("--dataset must be given with --ledger", both)),
+            (None, Some(_)) => Err(Failure::input("--ledger must be given with --dataset", both)),
+            (None, None) => Ok(None),
         }
     }
 }

@@ -72,9 +72,16 @@ pub enum Error {
     },
 
     /// A ledger refused the debit. Nothing was released.
-    #[error("the privacy budget is exhausted: {reason}")]
+    #[error("the privacy budget does not cover this: {reason}")]
     BudgetRefused {
         /// What would go over.
+        reason: String,
+    },
+
+    /// A ledger could not be asked. Nothing was released.
+    #[error("the charge could not be recorded: {reason}")]
+    Ledger {
+        /// What happened.
         reason: String,
     },
 

@@ -1,28 +1,25 @@
 //! Ledgers: what may be spent, and what was. A session debits one before the first step of a
 //! program, never after.
 
-use crate::{Error, Result, hex};
+use crate::{Error, Result};
 use semidp_accounting::{Adjacency, CountedEvent, Delta, Epsilon, epsilon};
 use std::fmt;
+use std::str::FromStr;
 
-/// Names a run. Random, so that no two runs share one; it says nothing about data or noise.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+/// Names one run, so that a ledger can tell a run that goes on from a new one. Written as 32
+/// hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct RunId([u8; 16]);
 
 impl RunId {
-    /// A new one.
+    /// One that no other run has, from the operating system.
     pub fn random() -> Result<Self> {
-        let mut id = [0; 16];
-        getrandom::fill(&mut id).map_err(|_| Error::NoRandomness)?;
-        Ok(Self(id))
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).map_err(|_| Error::NoRandomness)?;
+        Ok(Self(bytes))
     }
 
-    /// As it is written: 32 hexadecimal digits.
-    pub fn parse(text: &str) -> Option<Self> {
-        hex::decode(text).map(Self)
-    }
-
-    /// Its bytes.
+    /// The bytes.
     pub fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }
@@ -30,20 +27,33 @@ impl RunId {
 
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex::encode(&self.0))
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
 impl fmt::Debug for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RunId({self})")
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for RunId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let refused = || Error::invalid("run", text, "32 hexadecimal digits");
+        // Signs pass as parts of numbers, but are no digits.
+        if text.len() != 32 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(refused());
+        }
+        u128::from_str_radix(text, 16).map(|number| Self(number.to_be_bytes())).map_err(|_| refused())
     }
 }
 
 /// What a program is about to spend.
 #[derive(Debug, Clone)]
 pub struct Charge<'a> {
-    /// The run it is for. A run that is continued has the one it began with.
+    /// The run that spends it.
     pub run: RunId,
     /// Its events.
     pub events: &'a [CountedEvent],
@@ -59,8 +69,8 @@ pub struct Charge<'a> {
 pub trait Ledger: Send {
     /// Records the charge durably, or refuses it with [`Error::BudgetRefused`] and records nothing.
     ///
-    /// A charge for a run that is recorded already, with the same events under the same adjacency, is that run going
-    /// on, and costs nothing more; with others it is refused.
+    /// A charge whose run is recorded already *with the same data set, adjacency and events* is that run
+    /// going on: it draws what it drew before, and costs nothing more. With anything different it is refused.
     fn debit(&mut self, charge: &Charge<'_>) -> Result<()>;
 }
 
@@ -74,35 +84,50 @@ impl Ledger for NoLimit {
     }
 }
 
+impl<L: Ledger + ?Sized> Ledger for Box<L> {
+    fn debit(&mut self, charge: &Charge<'_>) -> Result<()> {
+        (**self).debit(charge)
+    }
+}
+
+/// Both must grant: the first is asked first. What it granted stays spent if the second refuses, so the
+/// one that outlives the session comes second.
+impl<A: Ledger, B: Ledger> Ledger for (A, B) {
+    fn debit(&mut self, charge: &Charge<'_>) -> Result<()> {
+        self.0.debit(charge)?;
+        self.1.debit(charge)
+    }
+}
+
 /// A budget (ε, δ) for everything a session does, composed by the accountants; kept in memory.
 #[derive(Debug, Clone)]
 pub struct Budget {
     epsilon: Epsilon,
     delta: Delta,
-    spent: Vec<CountedEvent>,
-    runs: Vec<RunId>,
+    runs: Vec<(RunId, Adjacency, Vec<CountedEvent>)>,
 }
 
 impl Budget {
     /// Nothing spent yet.
     pub fn new(epsilon: Epsilon, delta: Delta) -> Self {
-        Self { epsilon, delta, spent: Vec::new(), runs: Vec::new() }
+        Self { epsilon, delta, runs: Vec::new() }
     }
 }
 
 impl Ledger for Budget {
     fn debit(&mut self, charge: &Charge<'_>) -> Result<()> {
-        let mut events = self.spent.clone();
-        events.extend_from_slice(charge.events);
         let refused = |reason: String| Err(Error::BudgetRefused { reason });
-        if self.runs.contains(&charge.run) {
-            // A process sees a run begin once: to be continued, it would have to be another process.
-            return refused(format!("the run {} was debited before", charge.run));
+        if let Some((_, adjacency, events)) = self.runs.iter().find(|(run, ..)| *run == charge.run) {
+            return match *adjacency == charge.adjacency && events == charge.events {
+                true => Ok(()),
+                false => refused(format!("run {} was granted something else", charge.run)),
+            };
         }
+        let spent = self.runs.iter().flat_map(|(_, _, events)| events);
+        let events: Vec<CountedEvent> = spent.chain(charge.events).cloned().collect();
         match epsilon(&events, charge.adjacency, self.delta) {
             Ok(total) if total.value <= self.epsilon => {
-                self.spent = events;
-                self.runs.push(charge.run);
+                self.runs.push((charge.run, charge.adjacency, charge.events.to_vec()));
                 Ok(())
             }
             Ok(total) => refused(format!(
@@ -114,16 +139,62 @@ impl Ledger for Budget {
     }
 }
 
-impl Ledger for Box<dyn Ledger> {
-    fn debit(&mut self, charge: &Charge<'_>) -> Result<()> {
-        (**self).debit(charge)
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use semidp_accounting::{Event, NoiseMultiplier, Steps};
 
-/// Both must grant a charge. The first may grant what the second then refuses: let the durable one be the second.
-impl<A: Ledger, B: Ledger> Ledger for (A, B) {
-    fn debit(&mut self, charge: &Charge<'_>) -> Result<()> {
-        self.0.debit(charge)?;
-        self.1.debit(charge)
+    fn events(noise_multiplier: f64) -> Vec<CountedEvent> {
+        let noise_multiplier = NoiseMultiplier::new(noise_multiplier).unwrap();
+        vec![CountedEvent::new(Event::Gaussian { noise_multiplier }, Steps::ONE)]
+    }
+
+    fn charge(run: RunId, events: &[CountedEvent]) -> Charge<'_> {
+        let (epsilon, delta) = (Epsilon::new(1.0).unwrap(), Delta::new(1e-6).unwrap());
+        Charge { run, events, adjacency: Adjacency::ReplaceOne, epsilon, delta }
+    }
+
+    fn budget(epsilon: f64) -> Budget {
+        Budget::new(Epsilon::new(epsilon).unwrap(), Delta::new(1e-6).unwrap())
+    }
+
+    #[test]
+    fn run_ids_are_unlike_and_read_back() {
+        let (one, other) = (RunId::random().unwrap(), RunId::random().unwrap());
+        assert_ne!(one, other);
+        let text = one.to_string();
+        assert_eq!(text.len(), 32);
+        assert_eq!(text.parse::<RunId>().unwrap(), one);
+        assert_eq!(format!("{one:?}"), text);
+        let signed = format!("+{}", &text[1..]);
+        for bad in ["", "ab", &text[1..], &format!("{text}0"), signed.as_str(), "zz".repeat(16).as_str()] {
+            assert!(bad.parse::<RunId>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_goes_on_costs_nothing_more_and_cannot_change() {
+        let (run, events_of_run, other) = (RunId::random().unwrap(), events(12.0), events(13.0));
+        // Enough for one such run, not for two.
+        let mut budget = budget(1.0);
+        budget.debit(&charge(run, &events_of_run)).unwrap();
+        budget.debit(&charge(run, &events_of_run)).unwrap();
+        assert!(matches!(budget.debit(&charge(run, &other)), Err(Error::BudgetRefused { .. })));
+        let next = RunId::random().unwrap();
+        assert!(matches!(budget.debit(&charge(next, &events_of_run)), Err(Error::BudgetRefused { .. })));
+    }
+
+    #[test]
+    fn of_two_ledgers_both_must_grant() {
+        let events = events(12.0);
+        let run = || RunId::random().unwrap();
+        let mut pair: (Budget, Box<dyn Ledger>) = (budget(1.0), Box::new(budget(0.1)));
+        assert!(pair.debit(&charge(run(), &events)).is_err());
+        let mut pair = (budget(0.1), budget(1.0));
+        assert!(pair.debit(&charge(run(), &events)).is_err());
+        // The first refused, so the second was never asked.
+        assert!(pair.1.debit(&charge(run(), &events)).is_ok());
+        let mut pair = (budget(1.0), budget(1.0));
+        assert!(pair.debit(&charge(run(), &events)).is_ok());
     }
 }

@@ -4,6 +4,7 @@ mod account;
 mod calibrate;
 mod demo;
 mod evaluate;
+mod ledger;
 mod mean;
 mod plan;
 mod predict;
@@ -26,6 +27,8 @@ pub enum Command {
     Evaluate(evaluate::Evaluate),
     Predict(predict::Predict),
     Schema(schema::SchemaCommand),
+    #[command(subcommand)]
+    Ledger(ledger::Ledger),
     Account(account::Account),
     Calibrate(calibrate::Calibrate),
     Verify(verify::Verify),
@@ -43,6 +46,7 @@ impl Command {
             Self::Evaluate(command) => command.run(output),
             Self::Predict(command) => command.run(output),
             Self::Schema(command) => command.run(output),
+            Self::Ledger(command) => command.run(output),
             Self::Account(command) => command.run(output),
             Self::Calibrate(command) => command.run(output),
             Self::Verify(command) => command.run(output),

@@ -74,7 +74,7 @@ impl KeyFile {
             PRIVATE => RandomSource::OperatingSystem,
             _ => return Err(damaged()),
         };
-        let run = RunId::parse(run).ok_or_else(damaged)?;
+        let run = run.parse().map_err(|_| damaged())?;
         let key = RunKey::from_bytes(hex::decode(key).ok_or_else(damaged)?);
         Ok(Self { path, file, key, run, source, is_new: false, is_taken: AtomicBool::new(false) })
     }

@@ -7,7 +7,7 @@ use crate::command::plan::refuse_other_promises;
 use crate::failure::Failure;
 use crate::file::{self, Reserved};
 use crate::number;
-use crate::options::{BudgetOptions, PromiseOptions, TargetName};
+use crate::options::{BudgetOptions, LedgerOptions, PromiseOptions, TargetName};
 use crate::output::Output;
 use clap::{Args, ValueEnum};
 use data::Data;
@@ -19,7 +19,8 @@ use std::path::PathBuf;
 
 const EXAMPLE: &str = "\
 EXAMPLE
-  semidp mean --private p.csv --public q.csv --columns age,hours --epsilon 1 --delta 1e-6";
+  semidp mean --private p.csv --public q.csv --columns age,hours --epsilon 1 --delta 1e-6
+  semidp mean --private p.csv --public q.csv --epsilon 1 --delta 1e-6 --ledger budget.ledger --dataset p-2024";
 
 /// Estimate the mean of private and public rows.
 #[derive(Args)]
@@ -87,6 +88,9 @@ pub struct Mean {
 
     #[command(flatten)]
     promise: PromiseOptions,
+
+    #[command(flatten)]
+    ledger: LedgerOptions,
 
     /// NOT private: draw the noise from this number, for tests
     #[arg(long, value_name = "N")]
@@ -156,9 +160,11 @@ impl Mean {
             ("--private", self.private.as_ref()),
             ("--public", self.public.as_ref()),
             ("--schema", self.schema.as_ref()),
+            ("--ledger", self.ledger.path()),
             ("--out", self.out.as_ref()),
             ("--certificate", self.certificate.as_ref()),
         ])?;
+        let ledger = self.ledger.open()?;
         // What cannot be written should be known before anything is spent.
         let reserve = |option: &str, path: &Option<PathBuf>| {
             path.as_ref().map(|path| Reserved::new(option, path)).transpose()
@@ -198,6 +204,9 @@ impl Mean {
         let errors = errors(&plan, data.evidence.as_ref(), self.confidence);
         if self.seed.is_some() {
             output.warn("--seed makes the noise reproducible: the result is NOT private");
+        }
+        if let Some(ledger) = ledger {
+            session = session.with_ledger(ledger.describe(&format!("mean: {}", plan.name())));
         }
         data.bar.set_length(rows);
         let release = plan.release(&session, &Public(data.public_mean.clone()), &Public(data.centre.clone()));

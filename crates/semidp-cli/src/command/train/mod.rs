@@ -23,7 +23,7 @@ use semidp::train::{
     TrainingData, algorithm_named,
 };
 use semidp_accounting::{Adjacency, Epsilon, PrivacyBudget, Provenance};
-use semidp_core::{BlockSource, DenseTable, Private, Randomness, Sampling};
+use semidp_core::{BlockSource, DenseTable, Ledger, Private, Randomness, Sampling};
 use semidp_table::{Kind, LoadOptions, Schema};
 use semidp_tabular::{Columns, SavedModel, Task};
 use serde_json::json;
@@ -65,7 +65,18 @@ impl Train {
             ("--out", Some(&self.out)),
             ("--certificate", self.certificate.as_ref()),
             ("--checkpoint", self.keep.place(&self.out).as_ref()),
+            ("--ledger", self.ledger.path()),
         ])?;
+        let ledger = self.ledger.open()?;
+        if ledger.is_some() && algorithm.private_use() == PrivateUse::Opened {
+            return Err(Failure::input(
+                format!(
+                    "--ledger must be left out with --algorithm {}: no ledger can pay for it",
+                    algorithm.name()
+                ),
+                "it opens the rows and promises nothing, which no budget covers",
+            ));
+        }
         // What cannot be written should be known before anything is spent.
         let out = Reserved::new("--out", &self.out)?;
         let certificate =
@@ -103,6 +114,9 @@ impl Train {
             threads: self.threads.map(|threads| threads as usize),
             memory: Some(self.memory.unwrap_or_else(memory::by_default)),
             keeping: keeping.as_ref(),
+            ledger: ledger.map(|ledger| -> Box<dyn Ledger> {
+                Box::new(ledger.describe(&format!("train: {}", algorithm.name())))
+            }),
             ..Conduct::new(randomness)
         };
         let bar = progress::bar(output, "steps", 0);
@@ -269,6 +283,8 @@ impl Train {
             Fact::new("algorithm", algorithm.name()),
             Fact::new("adjacency", self.promise.adjacency().to_string()),
             Fact::new("budget", format!("{budget:?}")),
+            // A run that was killed before its debit must find the same ledger.
+            Fact::new("ledger", self.ledger.place()),
             Fact::new("target", self.target.as_str()),
             Fact::new("loss", loss),
             Fact::new("intercept", !self.hyper.no_intercept),

@@ -3,7 +3,7 @@
 use super::keep::KeepOptions;
 use crate::failure::Failure;
 use crate::number;
-use crate::options::{BudgetOptions, PromiseOptions, Sampling};
+use crate::options::{BudgetOptions, LedgerOptions, PromiseOptions, Sampling};
 use crate::table;
 use clap::{Args, ValueEnum};
 use semidp::train::{
@@ -80,6 +80,9 @@ pub struct Train {
 
     #[command(flatten)]
     pub promise: PromiseOptions,
+
+    #[command(flatten)]
+    pub ledger: LedgerOptions,
 
     /// NOT private: draw noise and batches from this number, for tests
     #[arg(long, value_name = "N")]

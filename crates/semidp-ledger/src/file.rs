@@ -1,0 +1,243 @@
+//! The file: made whole or not at all, opened only if it is a ledger.
+
+use crate::book::{Book, one_line};
+use crate::cost::{remaining, spent};
+use crate::{Account, DatasetLedger, Error, Result};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use semidp_accounting::{Adjacency, PrivacyBudget};
+use semidp_core::{RunId, smallest_delta};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a process waits for others that record a run.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// What every SQLite file begins with.
+const MAGIC: &[u8] = b"SQLite format 3\0";
+/// Marks a SQLite file as a ledger: "smdp".
+const APPLICATION: u32 = 0x736d_6470;
+/// The version of the tables.
+const VERSION: u32 = 1;
+/// Where SQLite keeps these two, big-endian.
+const APPLICATION_AT: usize = 68;
+const VERSION_AT: usize = 60;
+const HEADER: usize = 100;
+/// No data set lets its runs draw more coordinates of noise than this.
+const MOST_DRAWS: f64 = (1u64 << 50) as f64;
+
+/// A ledger in a file, open.
+#[derive(Debug)]
+pub struct LedgerFile {
+    pub(crate) path: PathBuf,
+    pub(crate) database: Connection,
+}
+
+impl LedgerFile {
+    /// Sets the budget of a data set, in a new ledger if the file does not exist. A budget that is set stays:
+    /// for a data set that has one this is [`Error::AlreadySet`].
+    pub fn init(
+        path: impl AsRef<Path>,
+        dataset: &str,
+        budget: PrivacyBudget,
+        adjacency: Adjacency,
+    ) -> Result<Self> {
+        let path = path.as_ref();
+        check(dataset, budget)?;
+        // Also a link that leads nowhere is something that is there.
+        if fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+            && create(path, dataset, budget, adjacency)?
+        {
+            return Self::open(path);
+        }
+        let mut file = Self::open(path)?;
+        file.add_budget(dataset, budget, adjacency)?;
+        Ok(file)
+    }
+
+    /// Opens a ledger, and verifies it.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        // Before the database engine sees the file: it might tidy up in what is none of ours.
+        recognise(path)?;
+        let real = fs::canonicalize(path).map_err(|error| Error::unusable(path, error))?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let database = Connection::open_with_flags(real, flags)
+            .and_then(set_up)
+            .map_err(|error| Error::unusable(path, error))?;
+        let file = Self { path: path.into(), database };
+        file.read()?;
+        Ok(file)
+    }
+
+    /// Every data set, in the order in which their budgets were set.
+    pub fn datasets(&self) -> Result<Vec<Account>> {
+        let book = self.read()?;
+        let names: Vec<&str> = book.budgets.iter().map(|budget| &*budget.dataset).collect();
+        names.into_iter().map(|dataset| self.account(&book, dataset)).collect()
+    }
+
+    /// One data set.
+    pub fn dataset(&self, dataset: &str) -> Result<Account> {
+        self.account(&self.read()?, dataset)
+    }
+
+    /// The ledger of one data set, for a session.
+    pub fn for_dataset(self, dataset: &str) -> Result<DatasetLedger> {
+        self.read()?.budget(dataset, &self.path)?;
+        Ok(DatasetLedger::new(self, dataset))
+    }
+
+    fn read(&self) -> Result<Book> {
+        // All tables as of one moment.
+        let transaction =
+            self.database.unchecked_transaction().map_err(|error| Error::reading(&self.path, error))?;
+        Book::read(&transaction, &self.path)
+    }
+
+    fn account(&self, book: &Book, dataset: &str) -> Result<Account> {
+        let found = book.budget(dataset, &self.path)?;
+        let (budget, adjacency, runs) = (found.budget, found.adjacency, book.runs_of(dataset));
+        Ok(Account {
+            dataset: dataset.into(),
+            adjacency,
+            budget,
+            time: found.time.clone(),
+            spent: spent(budget, adjacency, &runs)?,
+            remaining: remaining(budget, adjacency, &runs)?,
+            debits: book.debits.iter().filter(|debit| debit.dataset == dataset).cloned().collect(),
+        })
+    }
+
+    fn add_budget(&mut self, dataset: &str, budget: PrivacyBudget, adjacency: Adjacency) -> Result<()> {
+        let path = &self.path;
+        let failed = |error| Error::unusable(path, error);
+        let transaction =
+            self.database.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
+        let book = Book::read(&transaction, path)?;
+        if book.budget(dataset, path).is_ok() {
+            return Err(Error::AlreadySet { path: path.clone(), dataset: dataset.into() });
+        }
+        book.add_budget(&transaction, path, (dataset, budget, adjacency))?;
+        Book::read(&transaction, path)?;
+        transaction.commit().map_err(failed)
+    }
+}
+
+/// Refuses what no ledger should hold.
+fn check(dataset: &str, budget: PrivacyBudget) -> Result<()> {
+    if dataset.trim().is_empty() || dataset != one_line(dataset) {
+        return Err(Error::InvalidParameter {
+            name: "dataset",
+            value: format!("`{}`", one_line(dataset)),
+            requirement: "a name of 1 to 200 characters on one line",
+        });
+    }
+    match budget {
+        PrivacyBudget::Approximate { epsilon, delta } => {
+            epsilon.positive()?;
+            if delta.get() < smallest_delta(epsilon, MOST_DRAWS) {
+                return Err(Error::InvalidParameter {
+                    name: "delta",
+                    value: delta.to_string(),
+                    requirement: "larger: at this epsilon the error of the samplers is not negligible next to it",
+                });
+            }
+        }
+        PrivacyBudget::Pure { epsilon } => {
+            epsilon.positive()?;
+        }
+        PrivacyBudget::Zcdp { rho, stated_at } => {
+            rho.positive()?;
+            stated_at.positive()?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether this is a ledger of a known version, by its first bytes. Nothing is written.
+fn recognise(path: &Path) -> Result<()> {
+    let failed = |error: io::Error| Error::unusable(path, error);
+    let not_a_ledger = || Error::NotALedger { path: path.into() };
+    if !fs::metadata(path).map_err(failed)?.is_file() {
+        return Err(not_a_ledger());
+    }
+    let mut header = Vec::with_capacity(HEADER);
+    File::open(path).and_then(|file| file.take(HEADER as u64).read_to_end(&mut header)).map_err(failed)?;
+    let number = |at: usize| {
+        let bytes = header.get(at..at + 4)?;
+        Some(u32::from_be_bytes(bytes.try_into().ok()?))
+    };
+    if !header.starts_with(MAGIC) || number(APPLICATION_AT) != Some(APPLICATION) {
+        return Err(not_a_ledger());
+    }
+    match number(VERSION_AT) {
+        Some(VERSION) => Ok(()),
+        Some(found) => Err(Error::UnknownFormat { path: path.into(), found, known: VERSION }),
+        None => Err(not_a_ledger()),
+    }
+}
+
+/// What holds for a connection, not for the file: every commit is on the disk before it is reported, and
+/// nothing in the file can run code.
+fn set_up(database: Connection) -> rusqlite::Result<Connection> {
+    database.busy_timeout(PATIENCE)?;
+    database.pragma_update(None, "synchronous", "FULL")?;
+    database.pragma_update(None, "trusted_schema", false)?;
+    Ok(database)
+}
+
+/// Makes a ledger beside the path, then gives it the name if nobody else did so first: at no moment does the
+/// path hold half a ledger. Whether it did.
+fn create(path: &Path, dataset: &str, budget: PrivacyBudget, adjacency: Adjacency) -> Result<bool> {
+    let failed = |error: io::Error| Error::unusable(path, error);
+    let database_failed = |error: rusqlite::Error| Error::unusable(path, error);
+    let name = path.file_name().ok_or_else(|| failed(io::Error::other("it names no file")))?;
+    let unique = RunId::random().map_err(|error| Error::unusable(path, error))?;
+    let mut beside = std::ffi::OsString::from(".");
+    beside.push(name);
+    beside.push(format!(".{unique}.tmp"));
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    let temporary = Temporary(fs::canonicalize(folder).map_err(failed)?.join(beside));
+
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(&temporary.0).map_err(failed)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut database =
+        Connection::open_with_flags(&temporary.0, flags).and_then(set_up).map_err(database_failed)?;
+    let transaction = database.transaction().map_err(database_failed)?;
+    transaction.pragma_update(None, "application_id", APPLICATION).map_err(database_failed)?;
+    transaction.pragma_update(None, "user_version", VERSION).map_err(database_failed)?;
+    let book = Book::create(&transaction).map_err(database_failed)?;
+    book.add_budget(&transaction, path, (dataset, budget, adjacency))?;
+    transaction.commit().map_err(database_failed)?;
+    // Readers and one writer do not wait for each other; this setting stays with the file.
+    database
+        .query_row("PRAGMA journal_mode = WAL", (), |_| Ok(()))
+        .and_then(|()| database.close().map_err(|(_, error)| error))
+        .map_err(database_failed)?;
+
+    match fs::hard_link(&temporary.0, path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(false),
+        Err(error) => return Err(failed(error)),
+    }
+    drop(temporary);
+    // The name must be on the disk too.
+    #[cfg(unix)]
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
+    Ok(true)
+}
+
+/// A file that goes away.
+struct Temporary(PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // It holds nothing that anybody needs.
+        let _ = fs::remove_file(&self.0);
+    }
+}
