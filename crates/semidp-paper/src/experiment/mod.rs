@@ -1,5 +1,6 @@
 //! The experiments.
 
+mod divergence;
 mod mean_estimation;
 mod rates;
 
@@ -18,4 +19,5 @@ pub trait Experiment: Sync {
 }
 
 /// Every experiment.
-pub static EXPERIMENTS: &[&dyn Experiment] = &[&rates::Rates, &mean_estimation::MeanEstimation];
+pub static EXPERIMENTS: &[&dyn Experiment] =
+    &[&rates::Rates, &mean_estimation::MeanEstimation, &divergence::Divergence];
