@@ -112,6 +112,9 @@ impl Delta {
 }
 
 impl Epsilon {
+    /// No promise at all, for certificates of data that was declassified. No budget and no answer of an accountant.
+    pub const UNBOUNDED: Self = Self(f64::INFINITY);
+
     /// Accepts only ε > 0, which a target of calibration needs.
     pub fn positive(self) -> Result<Self> {
         if self.0 > 0.0 {

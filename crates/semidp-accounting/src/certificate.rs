@@ -149,7 +149,19 @@ impl Certificate {
             Some(other) => return Err(malformed(format!("format `{other}`, expected `{FORMAT}`"))),
             None => return Err(malformed("it has no `format` field".into())),
         }
-        serde_json::from_value(value).map_err(|e| malformed(e.to_string()))
+        let certificate: Self = serde_json::from_value(value).map_err(|e| malformed(e.to_string()))?;
+        if certificate.guarantee.epsilon == Epsilon::UNBOUNDED && certificate.declassified.is_empty() {
+            return Err(malformed("its epsilon is null, and nothing was declassified".into()));
+        }
+        Ok(certificate)
+    }
+
+    /// Says that private data was opened, and why: from now on nothing is promised.
+    pub fn declassify(&mut self, reason: impl Into<String>) {
+        self.declassified.push(reason.into());
+        self.guarantee.epsilon = Epsilon::UNBOUNDED;
+        self.guarantee.rho = None;
+        self.accountants = Accountants { pld: None, rdp: None };
     }
 
     /// Recomputes everything from the events with both accountants.
@@ -161,6 +173,12 @@ impl Certificate {
         let reasons = self.declassified.iter();
         let mut objections: Vec<String> =
             reasons.map(|reason| format!("private data was declassified: {reason}")).collect();
+        if claimed == Epsilon::UNBOUNDED {
+            // Nothing is claimed, and nothing can be recomputed.
+            let nothing = "nothing is promised: epsilon is unbounded".to_string();
+            objections.push(nothing);
+            return Ok(self.verdict(claimed, Accountants { pld: None, rdp: None }, objections));
+        }
         if self.events.is_empty() && claimed.get() == 0.0 {
             // Nothing private was touched: ε = 0 needs no evidence.
             return Ok(self.verdict(claimed, Accountants { pld: None, rdp: None }, objections));

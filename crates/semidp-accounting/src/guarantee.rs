@@ -26,7 +26,8 @@ pub enum Protects {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Guarantee {
-    /// ε.
+    /// ε; unbounded, and null as JSON, where nothing is promised.
+    #[serde(with = "bounded_or_null")]
     pub epsilon: Epsilon,
     /// δ; 0 for pure ε-DP.
     pub delta: Delta,
@@ -39,4 +40,18 @@ pub struct Guarantee {
     pub trust: Trust,
     /// Always the private rows only.
     pub protects: Protects,
+}
+
+/// JSON has no infinity: an unbounded ε is null.
+mod bounded_or_null {
+    use crate::Epsilon;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(epsilon: &Epsilon, serializer: S) -> Result<S::Ok, S::Error> {
+        Some(*epsilon).filter(|epsilon| *epsilon != Epsilon::UNBOUNDED).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Epsilon, D::Error> {
+        Ok(Option::<Epsilon>::deserialize(deserializer)?.unwrap_or(Epsilon::UNBOUNDED))
+    }
 }

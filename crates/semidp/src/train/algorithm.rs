@@ -1,9 +1,14 @@
 //! The algorithms: one file each, and one line in [`ALGORITHMS`].
 
-use super::{DpSgd, Model, PublicRows, Recipe, SemiDpSgd, ThrowAway, Trained};
+use super::{
+    Accelerated, DpSgd, Model, NonPrivate, PdaFirstOrder, PdaMd, PublicRows, Recipe, SemiDpSgd, ThrowAway,
+    Trained,
+};
+use crate::loss::Loss;
 use crate::{Error, Result};
 use semidp_accounting::PrivacyBudget;
 use semidp_core::{BlockSource, Budget, Private, Randomness, Session};
+use std::sync::LazyLock;
 
 /// Rows, still on their sides of the wall.
 pub struct TrainingData {
@@ -50,6 +55,37 @@ pub struct Progress<'a> {
     pub model: &'a Model,
 }
 
+/// What an algorithm does with private rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PrivateUse {
+    /// It reads none, and costs nothing.
+    Nothing,
+    /// It reads them through the kernel, and spends the budget.
+    Budgeted,
+    /// It opens them, and promises nothing.
+    Opened,
+}
+
+/// What an algorithm does with public rows. Where it spends a budget, they also teach clip norm and step size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PublicUse {
+    /// Their gradients are mixed with private ones.
+    Mixed,
+    /// They say in which geometry private gradients are followed.
+    Mirror,
+    /// They are treated like private rows.
+    Joined,
+    /// They are all there is.
+    Alone,
+}
+
+/// Hyper-parameters that weigh public gradients against private ones, by their names on the command line.
+pub(super) const MIXING: [&str; 3] = ["public-batch", "alpha", "public-gradient"];
+
+/// Those of a run with noise.
+pub(super) const NOISY: [&str; 7] =
+    ["clip-norm", "sampling", "sample-rate", "expected-batch", "steps", "learning-rate", "average"];
+
 /// A way to train.
 pub trait Algorithm: Sync {
     /// Its name on the command line.
@@ -57,6 +93,17 @@ pub trait Algorithm: Sync {
 
     /// In a few words.
     fn about(&self) -> &'static str;
+
+    /// What it does with private rows.
+    fn private_use(&self) -> PrivateUse {
+        PrivateUse::Budgeted
+    }
+
+    /// What it does with public rows.
+    fn public_use(&self) -> PublicUse;
+
+    /// Hyper-parameters that it has no use for, by their names on the command line.
+    fn ignores(&self) -> Vec<&'static str>;
 
     /// Trains. The certificate says where each hyper-parameter came from.
     fn train(
@@ -68,12 +115,31 @@ pub trait Algorithm: Sync {
     ) -> Result<Trained>;
 }
 
-/// All of them.
-pub static ALGORITHMS: [&dyn Algorithm; 3] = [&SemiDpSgd, &DpSgd, &ThrowAway];
+/// All of them; the first is the one to take.
+pub static ALGORITHMS: [&dyn Algorithm; 7] =
+    [&SemiDpSgd, &Accelerated, &PdaFirstOrder, &PdaMd, &DpSgd, &ThrowAway, &NonPrivate];
+
+/// Their names, in words.
+pub fn algorithm_names() -> &'static str {
+    static NAMES: LazyLock<String> = LazyLock::new(|| {
+        let names: Vec<&str> = ALGORITHMS.iter().map(|algorithm| algorithm.name()).collect();
+        let (last, others) = names.split_last().unwrap_or((&"", &[]));
+        format!("{} or {last}", others.join(", "))
+    });
+    &NAMES
+}
 
 /// An algorithm by name.
 pub fn algorithm_named(name: &str) -> Result<&'static dyn Algorithm> {
-    ALGORITHMS.into_iter().find(|algorithm| algorithm.name() == name).ok_or_else(|| {
-        Error::invalid("algorithm", format!("`{name}`"), "auto, semi-dp-sgd, dp-sgd or throw-away")
-    })
+    let found = ALGORITHMS.into_iter().find(|algorithm| algorithm.name() == name);
+    found.ok_or_else(|| Error::invalid("algorithm", format!("`{name}`"), algorithm_names()))
+}
+
+/// Refuses losses with kinks where an algorithm needs curvature.
+pub(super) fn smooth_only(algorithm: &'static str, loss: &dyn Loss) -> Result<()> {
+    if loss.smoothness().is_some() {
+        return Ok(());
+    }
+    let requirement = "semi-dp-sgd, pda-first-order or dp-sgd for a loss with kinks, which has no curvature";
+    Err(Error::invalid("algorithm", format!("{algorithm} with {} loss", loss.name()), requirement))
 }

@@ -16,6 +16,12 @@ pub enum Alpha {
     /// The same for each direction of public gradients by itself: where they hardly vary, noise counts for more. For
     /// scores of a few hundred columns; beyond that, it is the horizon formula.
     ByDirection,
+    /// cos(πt/(2K')) at step t = 0, 1, ..., and 0 from step K' on; K' is the number of steps unless it is given. The
+    /// private gradient begins with all the weight and ends with none (Amid et al. 2022).
+    Cosine {
+        /// K'.
+        horizon: Option<u64>,
+    },
 }
 
 /// What α depends on.
@@ -45,15 +51,30 @@ impl Alpha {
             Self::PerStep => "per-step",
             Self::Horizon => "horizon",
             Self::ByDirection => "by-direction",
+            Self::Cosine { .. } => "cosine",
         }
     }
 
-    /// α itself.
+    /// α at step `step` (from 1) of so many, for a rule that follows the clock alone.
+    pub(super) fn scheduled(self, step: u64, steps: u64) -> Option<f64> {
+        let Self::Cosine { horizon } = self else { return None };
+        let share = (step - 1) as f64 / horizon.unwrap_or(steps) as f64;
+        Some(if share < 1.0 { (std::f64::consts::FRAC_PI_2 * share).cos() } else { 0.0 })
+    }
+
+    /// The mean of that over a run.
+    pub(super) fn mean_scheduled(self, steps: u64) -> Option<f64> {
+        let all: Option<Vec<f64>> = (1..=steps).map(|step| self.scheduled(step, steps)).collect();
+        all.map(|all| all.iter().sum::<f64>() / steps as f64)
+    }
+
+    /// α itself; at the first step for a rule that follows the clock.
     pub fn weight(self, variances: &Variances) -> Result<f64> {
         let v = variances;
         let (public, private) = match self {
             Self::Given(alpha) if (0.0..=1.0).contains(&alpha) => return Ok(alpha),
             Self::Given(alpha) => return Err(Error::invalid("alpha", alpha, "a number from 0 to 1")),
+            Self::Cosine { .. } => return Ok(1.0),
             Self::PerStep => (v.row / v.public_batch, v.row / v.batch + v.noise),
             Self::Horizon | Self::ByDirection => (
                 v.row / v.public_rows + v.row / (v.public_batch * v.averaged_steps),
@@ -67,6 +88,20 @@ impl Alpha {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// From all to nothing, the middle at 45 degrees, and never below nothing; its mean is 2/π of the part before K'.
+    #[test]
+    fn cosines_fall_from_one_to_nought() {
+        let rule = Alpha::Cosine { horizon: None };
+        assert_eq!(rule.scheduled(1, 100), Some(1.0));
+        assert!((rule.scheduled(51, 100).unwrap() - 0.5f64.sqrt()).abs() < 1e-15);
+        assert!((1..100).all(|step| rule.scheduled(step, 100) > rule.scheduled(step + 1, 100)));
+        assert!((rule.mean_scheduled(10_000).unwrap() - 2.0 / std::f64::consts::PI).abs() < 1e-4);
+        let short = Alpha::Cosine { horizon: Some(10) };
+        assert!(short.scheduled(10, 100).unwrap() > 0.0);
+        assert!((11..=100).all(|step| short.scheduled(step, 100) == Some(0.0)));
+        assert_eq!(Alpha::Horizon.scheduled(1, 100), None);
+    }
 
     #[test]
     fn reference_entries() {

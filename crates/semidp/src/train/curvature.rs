@@ -22,6 +22,17 @@ pub struct Curvature {
 
 /// The curvature at a model, by central differences that move scores by about a tenth of a typical residual.
 pub fn curvature(loss: &dyn Loss, model: &Model, rows: &PublicRows, clip_norm: f64) -> Curvature {
+    curvature_along(loss, model, rows, clip_norm, &|_| ())
+}
+
+/// The same of the field after `precondition`, which turns a gradient into P times it for a positive definite P.
+pub(super) fn curvature_along(
+    loss: &dyn Loss,
+    model: &Model,
+    rows: &PublicRows,
+    clip_norm: f64,
+    precondition: &dyn Fn(&mut [f64]),
+) -> Curvature {
     if rows.is_empty() {
         return Curvature { mean: 0.0, largest: 0.0 };
     }
@@ -36,11 +47,16 @@ pub fn curvature(loss: &dyn Loss, model: &Model, rows: &PublicRows, clip_norm: f
         (0..size).map(|_| sign()).collect()
     };
     let shift = field.shift();
+    let change_along = |direction: &[f64]| {
+        let mut change = field.change(direction, shift);
+        precondition(&mut change);
+        change
+    };
     let mut total = 0.0;
     let mut direction = vec![0.0; size];
     for _ in 0..DIRECTIONS {
         let along = signs();
-        let change = field.change(&along, shift);
+        let change = change_along(&along);
         total += dot(&change, &along) / size as f64;
         direction = change;
     }
@@ -52,7 +68,7 @@ pub fn curvature(loss: &dyn Loss, model: &Model, rows: &PublicRows, clip_norm: f
         }
         // As long as a vector of signs, so that the same shift suits it.
         direction.iter_mut().for_each(|x| *x *= (size as f64).sqrt() / length);
-        let change = field.change(&direction, shift);
+        let change = change_along(&direction);
         largest = dot(&change, &direction) / size as f64;
         direction = change;
     }

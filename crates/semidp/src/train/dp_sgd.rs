@@ -1,10 +1,20 @@
 //! DP-SGD: what one does without the paper.
+//!
+//! In the form of De et al. (2022), whose learning rate does not depend on the clip norm:
+//!
+//! $$ w \leftarrow \Pi\Big(w - \frac{\text{lr}}{K}\Big[\sum_\text{batch}\frac{\mathrm{clip}_C(\nabla f)}{C} + z\xi\Big]\Big). $$
+//!
+//! That is a step of lr/C along the mean clipped gradient. A ridge λ keeps its meaning as a part of the loss: λw is
+//! divided by C like every gradient.
 
-use super::{Algorithm, Conduct, Progress, Recipe, ThrowAway, Trained, TrainingData};
+use super::algorithm::MIXING;
+use super::recipe::entry;
+use super::{Algorithm, Conduct, Progress, PublicUse, Recipe, ThrowAway, Trained, TrainingData};
 use crate::Result;
+use serde_json::json;
 
-/// All rows treated as private, from a cold start. Public rows still teach clip norm and step size, which costs
-/// nothing and is more than DP-SGD usually gets.
+/// All rows treated as private, from a cold start unless a warm one is asked for. Public rows still teach clip norm and
+/// step size, which costs nothing and is more than DP-SGD usually gets.
 pub struct DpSgd;
 
 impl Algorithm for DpSgd {
@@ -13,7 +23,15 @@ impl Algorithm for DpSgd {
     }
 
     fn about(&self) -> &'static str {
-        "all rows treated as private"
+        "all rows treated as private; its learning rate is that of gradients over the clip norm (De et al. 2022)"
+    }
+
+    fn public_use(&self) -> PublicUse {
+        PublicUse::Joined
+    }
+
+    fn ignores(&self) -> Vec<&'static str> {
+        MIXING.into_iter().chain(["hessian-regularisation"]).collect()
     }
 
     fn train(
@@ -33,7 +51,12 @@ impl Algorithm for DpSgd {
         if rows == Some(0) {
             return ThrowAway::fit(recipe, None);
         }
-        let planned = recipe.plan(public.as_ref(), session.width() - 1, rows, false)?;
+        let mut planned = recipe.plan(public.as_ref(), session.width() - 1, rows, self.public_use())?;
+        planned.provenance.push(entry(
+            "learning-rate-unit",
+            json!("of gradients over the clip norm, as in De et al. (2022)"),
+            "theory",
+        ));
         planned.run(self.name(), &session, None, recipe.budget.delta(), on_step)
     }
 }

@@ -1,6 +1,7 @@
 //! What public rows teach about a run: clip norm and step size.
 
-use super::{Model, PublicRows, curvature};
+use super::curvature::curvature_along;
+use super::{Model, PublicRows};
 use crate::loss::{Labels, Loss};
 use crate::{Error, Result};
 
@@ -33,7 +34,7 @@ pub(super) fn clip_norm(loss: &dyn Loss, public: &PublicRows, model: &Model) -> 
 }
 
 /// What a step size depends on besides the rows.
-pub(super) struct Stepping {
+pub(super) struct Stepping<'a> {
     pub(super) clip_norm: f64,
     /// T.
     pub(super) steps: f64,
@@ -42,18 +43,32 @@ pub(super) struct Stepping {
     pub(super) ridge: f64,
     /// Whether the run starts at zero.
     pub(super) is_cold: bool,
+    /// What steps go along, if not the gradient itself.
+    pub(super) geometry: Option<Geometry<'a>>,
+}
+
+/// Steps along P times the gradient, for a positive definite P of eigenvalues up to 1.
+#[derive(Clone, Copy)]
+pub(super) struct Geometry<'a> {
+    /// Turns a gradient into P times it.
+    pub(super) precondition: &'a dyn Fn(&mut [f64]),
+    /// The trace of P times the Hessian.
+    pub(super) trace: f64,
 }
 
 /// An iterate forgets within a tenth of the run; from a cold start it also arrives within a third of it; and no step
 /// overshoots.
-pub(super) fn step_size(loss: &dyn Loss, public: &PublicRows, model: &Model, stepping: &Stepping) -> f64 {
-    let &Stepping { clip_norm, steps, l2, ridge, is_cold } = stepping;
-    let found = curvature(loss, model, public, clip_norm);
-    let least = 1e-3 * mean_square(public);
+pub(super) fn step_size(loss: &dyn Loss, public: &PublicRows, model: &Model, stepping: &Stepping<'_>) -> f64 {
+    let &Stepping { clip_norm, steps, l2, ridge, is_cold, geometry } = stepping;
+    let as_it_is = |_: &mut [f64]| ();
+    let precondition = geometry.map_or(&as_it_is as &dyn Fn(&mut [f64]), |geometry| geometry.precondition);
+    let found = curvature_along(loss, model, public, clip_norm, precondition);
+    let least = 1e-3 * geometry.map_or_else(|| mean_square(public), |geometry| geometry.trace);
     let by_memory = 2.0 * MEMORIES / ((found.mean.max(1e-9 * least) + l2) * steps);
     let by_distance = if is_cold {
-        let speed = mean_clipped_gradient(loss, model, public, clip_norm);
-        3.0 * norm(&model.weights) / (steps * speed.max(1e-12))
+        let mut speed = mean_clipped_gradient(loss, model, public, clip_norm);
+        precondition(&mut speed);
+        3.0 * norm(&model.weights) / (steps * norm(&speed).max(1e-12))
     } else {
         0.0
     };
@@ -64,8 +79,8 @@ fn norm(vector: &[f64]) -> f64 {
     vector.iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
-/// The length of the mean clipped public gradient at zero, where a cold start begins.
-fn mean_clipped_gradient(loss: &dyn Loss, shape: &Model, rows: &PublicRows, clip_norm: f64) -> f64 {
+/// The mean clipped public gradient at zero, where a cold start begins.
+fn mean_clipped_gradient(loss: &dyn Loss, shape: &Model, rows: &PublicRows, clip_norm: f64) -> Vec<f64> {
     let zero = Model::zero(shape.features, shape.outputs, shape.has_intercept);
     let (mut scores, mut residuals) = (vec![0.0; zero.outputs], vec![0.0; zero.outputs]);
     let mut mean = vec![0.0; zero.weights.len()];
@@ -76,7 +91,7 @@ fn mean_clipped_gradient(loss: &dyn Loss, shape: &Model, rows: &PublicRows, clip
         let factor = if length <= clip_norm { 1.0 } else { clip_norm / length };
         zero.add_gradient(rows, row, &residuals, factor / rows.len() as f64, &mut mean);
     }
-    norm(&mean)
+    mean
 }
 
 /// The mean squared length of (x, 1).

@@ -1,28 +1,35 @@
 //! Training linear models on private and public rows.
 //!
 //! * [`PublicRows`]: public rows in memory, with their labels; [`Model`]: weights, and what they mean.
-//! * [`ALGORITHMS`]: Algorithm 1 of the paper, DP-SGD and throw-away, each with one way in.
+//! * [`ALGORITHMS`]: Algorithm 1 of the paper, its relatives and what it is compared with, each with one way in.
 //! * [`Recipe`]: every hyper-parameter that the user does not fix, from public rows, counts and theory.
 //! * [`Sgd`]: the loop of Algorithm 1, of which DP-SGD is the case without public gradients, for either kind of loss.
 //! * [`metrics`]: how good a model is on rows that may be looked at.
 //!
 //! Everything but the sums of private gradients happens outside the kernel, on public rows and released iterates.
 
+mod accelerated;
 mod algorithm;
 mod alpha;
 mod average;
 mod batches;
+mod cholesky;
 mod conjugate;
 mod curvature;
 mod directions;
 mod dp_sgd;
 mod gradient;
+mod hessian;
 mod lbfgs;
 mod learned;
 pub mod metrics;
 mod minimise;
+mod mirror;
 mod model;
 mod noise;
+mod non_private;
+mod pda_first_order;
+mod pda_md;
 mod recipe;
 mod ridge;
 mod rows;
@@ -30,9 +37,14 @@ mod semi_dp_sgd;
 mod sgd;
 mod shape;
 mod throw_away;
+mod tile;
 mod update;
 
-pub use algorithm::{ALGORITHMS, Algorithm, Conduct, Progress, TrainingData, algorithm_named};
+pub use accelerated::{Accelerated, Acceleration};
+pub use algorithm::{
+    ALGORITHMS, Algorithm, Conduct, PrivateUse, Progress, PublicUse, TrainingData, algorithm_named,
+    algorithm_names,
+};
 pub use alpha::{Alpha, Variances};
 pub use average::Average;
 pub use curvature::{Curvature, curvature};
@@ -40,8 +52,12 @@ pub use directions::Directions;
 pub use dp_sgd::DpSgd;
 pub use gradient::PublicGradient;
 pub use minimise::minimise;
+pub use mirror::MirrorMap;
 pub use model::Model;
 pub use noise::noise_for;
+pub use non_private::NonPrivate;
+pub use pda_first_order::PdaFirstOrder;
+pub use pda_md::PdaMd;
 pub use recipe::{Given, Planned, PublicFit, Recipe, WarmStart};
 pub use ridge::best_ridge;
 pub use rows::PublicRows;

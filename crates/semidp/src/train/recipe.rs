@@ -15,8 +15,8 @@
 use super::directions::can_tell_directions;
 use super::learned::{self, Stepping};
 use super::{
-    Alpha, Average, Batches, Model, Progress, PublicGradient, PublicRows, Sgd, StepSize, Trained, best_ridge,
-    minimise, noise_for,
+    Alpha, Average, Batches, Model, Progress, PublicGradient, PublicRows, PublicUse, Sgd, StepSize, Trained,
+    best_ridge, minimise, noise_for,
 };
 use crate::domain::Domain;
 use crate::loss::Loss;
@@ -78,6 +78,8 @@ pub struct Given {
     pub warm_start: Option<WarmStart>,
     /// λ.
     pub l2: Option<f64>,
+    /// What is added to the public Hessian of `pda-md`, times the dimension.
+    pub hessian_regularisation: Option<f64>,
 }
 
 /// What training is for, and what is fixed about it.
@@ -112,9 +114,24 @@ pub struct Planned<'a> {
     pub sgd: Sgd<'a>,
     /// Where each came from.
     pub provenance: Vec<Provenance>,
+    /// What public rows say alone, if there are any.
+    pub fit: Option<PublicFit>,
+    /// Where the run starts.
+    pub warm_start: WarmStart,
 }
 
 impl Planned<'_> {
+    /// Says of a hyper-parameter what it is and where it came from, whatever was said of it before.
+    pub(super) fn say(&mut self, name: &str, value: Value, source: &str) {
+        self.provenance.retain(|known| known.name != name);
+        self.provenance.push(entry(name, value, source));
+    }
+
+    /// Takes back what was said.
+    pub(super) fn unsay(&mut self, name: &str) {
+        self.provenance.retain(|known| known.name != name);
+    }
+
     /// Runs it, and writes into the certificate what it was.
     pub(super) fn run<S: BlockSource>(
         self,
@@ -149,7 +166,7 @@ fn source_of<T>(given: Option<T>, otherwise: &'static str) -> &'static str {
 impl<'a> Recipe<'a> {
     /// The best model for public rows alone, as far as they can tell. A given λ is the ridge.
     pub fn public_fit(&self, public: &PublicRows) -> PublicFit {
-        let shape = Model::zero(public.features(), self.loss.outputs(), self.has_intercept);
+        let shape = self.zero(public.features());
         let (ridge, ridge_source) = match (self.given.l2, self.given.warm_start) {
             (Some(l2), _) => (l2, "user"),
             (None, Some(WarmStart::Minimum)) => (0.0, "user"),
@@ -163,14 +180,19 @@ impl<'a> Recipe<'a> {
         PublicFit { model: shape.with_weights(weights), ridge, ridge_source }
     }
 
+    /// The model of so many columns whose weights are all zero.
+    pub(super) fn zero(&self, features: usize) -> Model {
+        Model::zero(features, self.loss.outputs(), self.has_intercept)
+    }
+
     /// Plans a run on `rows` private rows, of `features` columns; `None` where their number is secret. What public
-    /// rows there are teach clip norm and step size; if the run is not `semi`, that is all they do.
+    /// rows there are teach clip norm and step size, whatever else they are used for.
     pub fn plan(
         &self,
         public: Option<&PublicRows>,
         features: usize,
         rows: Option<u64>,
-        semi: bool,
+        public_use: PublicUse,
     ) -> Result<Planned<'a>> {
         let given = &self.given;
         let public = public.filter(|rows| !rows.is_empty());
@@ -190,16 +212,18 @@ impl<'a> Recipe<'a> {
                 Error::invalid(name, "nothing", both)
             })
         };
-        let semi_public = public.filter(|_| semi);
-        let warm_start = match semi_public {
-            Some(_) => given.warm_start.unwrap_or(WarmStart::Ridge),
-            None => WarmStart::Cold,
+        let semi_public = public.filter(|_| public_use == PublicUse::Mixed);
+        let warm_start = match (public, public_use) {
+            (None, _) => WarmStart::Cold,
+            // Only if it is asked for: DP-SGD knows nothing of public rows.
+            (_, PublicUse::Joined) => given.warm_start.unwrap_or(WarmStart::Cold),
+            _ => given.warm_start.unwrap_or(WarmStart::Ridge),
         };
         let l2 = given.l2.unwrap_or(0.0);
         let (start, ridge) = match &fit {
             Some(fit) if warm_start != WarmStart::Cold => (fit.model.clone(), fit.ridge),
             _ => {
-                let mut cold = Model::zero(features, self.loss.outputs(), self.has_intercept);
+                let mut cold = self.zero(features);
                 self.domain.project(&mut cold.weights);
                 (cold, 0.0)
             }
@@ -216,10 +240,12 @@ impl<'a> Recipe<'a> {
                 self.loss,
                 rows,
                 &fit.model,
-                &Stepping { clip_norm, steps, l2, ridge, is_cold },
+                &Stepping { clip_norm, steps, l2, ridge, is_cold, geometry: None },
             )
         });
-        let learning_rate = needs("learning-rate", given.learning_rate.or(learned))?;
+        // A learning rate of gradients over the clip norm is C times one of gradients.
+        let unit = if public_use == PublicUse::Joined { clip_norm } else { 1.0 };
+        let learning_rate = needs("learning-rate", given.learning_rate.or(learned.map(|rate| rate * unit)))?;
         let alpha = given.alpha.unwrap_or(match (shape.sampling, semi_public) {
             // Fresh rows in every step.
             (Sampling::OnePass { .. }, _) => Alpha::PerStep,
@@ -244,7 +270,7 @@ impl<'a> Recipe<'a> {
                 .map_or(1, |rows| given.public_batch.unwrap_or(PUBLIC_BATCH).min(rows.len())),
             public_gradient: given.public_gradient.unwrap_or(PublicGradient::Clip),
             alpha,
-            update: Box::new(StepSize::Constant(learning_rate)),
+            update: Box::new(StepSize::Constant(learning_rate / unit)),
             average,
             domain: self.domain,
             l2,
@@ -261,7 +287,7 @@ impl<'a> Recipe<'a> {
         if let (WarmStart::Ridge, None, Some(fit)) = (warm_start, given.l2, &fit) {
             provenance.push(entry("ridge", json!(fit.ridge), fit.ridge_source));
         }
-        Ok(Planned { sgd, provenance })
+        Ok(Planned { sgd, provenance, fit, warm_start })
     }
 
     /// What was given is the user's only where it is what is used.

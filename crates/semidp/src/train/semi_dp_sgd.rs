@@ -1,7 +1,9 @@
 //! Algorithm 1 of the paper with every hyper-parameter chosen.
 
 use super::recipe::entry;
-use super::{Algorithm, Alpha, Conduct, Progress, Recipe, ThrowAway, Trained, TrainingData};
+use super::{
+    Algorithm, Alpha, Conduct, Planned, Progress, PublicUse, Recipe, ThrowAway, Trained, TrainingData,
+};
 use crate::Result;
 use serde_json::json;
 
@@ -15,6 +17,14 @@ impl Algorithm for SemiDpSgd {
 
     fn about(&self) -> &'static str {
         "public and private gradients, each weighted by what it tells (Algorithm 1)"
+    }
+
+    fn public_use(&self) -> PublicUse {
+        PublicUse::Mixed
+    }
+
+    fn ignores(&self) -> Vec<&'static str> {
+        vec!["hessian-regularisation"]
     }
 
     fn train(
@@ -31,20 +41,36 @@ impl Algorithm for SemiDpSgd {
             // Known to be none: nothing to add, and nothing to pay.
             return ThrowAway::fit(recipe, public.as_ref());
         }
-        let planned = recipe.plan(public.as_ref(), session.width() - 1, rows, true)?;
-        let rule_name = planned.sgd.alpha.name();
-        let mut trained =
-            planned.run(self.name(), &session, public.as_ref(), recipe.budget.delta(), on_step)?;
-        if public.is_some() {
-            let (source, rule) = match recipe.given.alpha {
-                Some(Alpha::Given(_)) => ("user", "user"),
-                Some(_) => ("public data", "user"),
-                None => ("public data", "theory"),
-            };
-            let entries = &mut trained.certificate.hyperparameters;
-            entries.push(entry("alpha", json!(trained.alpha), source));
-            entries.push(entry("alpha-rule", json!(rule_name), rule));
-        }
-        Ok(trained)
+        let planned = recipe.plan(public.as_ref(), session.width() - 1, rows, self.public_use())?;
+        let mixed = Mixed::of(recipe, &planned);
+        let trained = planned.run(self.name(), &session, public.as_ref(), recipe.budget.delta(), on_step)?;
+        Ok(if public.is_some() { mixed.told(trained) } else { trained })
+    }
+}
+
+/// Where the weight of private gradients came from.
+pub(super) struct Mixed {
+    rule: &'static str,
+    rule_source: &'static str,
+    source: &'static str,
+}
+
+impl Mixed {
+    pub(super) fn of(recipe: &Recipe<'_>, planned: &Planned<'_>) -> Self {
+        let (source, rule_source) = match (recipe.given.alpha, planned.sgd.alpha) {
+            (Some(Alpha::Given(_) | Alpha::Cosine { .. }), _) => ("user", "user"),
+            (Some(_), _) => ("public data", "user"),
+            (None, Alpha::Cosine { .. }) => ("theory", "theory"),
+            (None, _) => ("public data", "theory"),
+        };
+        Self { rule: planned.sgd.alpha.name(), rule_source, source }
+    }
+
+    /// Adds what became of it to the certificate.
+    pub(super) fn told(self, mut trained: Trained) -> Trained {
+        let entries = &mut trained.certificate.hyperparameters;
+        entries.push(entry("alpha", json!(trained.alpha), self.source));
+        entries.push(entry("alpha-rule", json!(self.rule), self.rule_source));
+        trained
     }
 }

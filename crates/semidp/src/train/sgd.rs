@@ -63,7 +63,7 @@ pub struct Trained {
     pub model: Model,
     /// What is promised about it.
     pub certificate: Certificate,
-    /// The weight of the private gradient in the last step; its mean where directions differ.
+    /// The weight of the private gradient in the last step; its mean where directions differ or a schedule lowers it.
     pub alpha: f64,
 }
 
@@ -93,6 +93,9 @@ impl Sgd<'_> {
             averaged.add(step, update.iterate());
             update.query_into(step, &mut model.weights);
             let at = Gradient { door, model: &model, clip_norm: self.clip_norm };
+            if let Some(alpha) = self.alpha.scheduled(step, self.steps.get()) {
+                weight = Weight::Same(alpha);
+            }
             let noised = at.private_sum(&run, session.width(), ticket)?;
             let mut gradient: Vec<f64> = noised.iter().map(|sum| sum / self.batch).collect();
             if let Some(draw) = &mut draw {
@@ -117,7 +120,10 @@ impl Sgd<'_> {
         Ok(Trained {
             model: self.start.with_weights(release.value),
             certificate: release.certificate,
-            alpha: weight.mean(),
+            alpha: match public {
+                Some(_) => self.alpha.mean_scheduled(self.steps.get()).unwrap_or(weight.mean()),
+                None => 1.0,
+            },
         })
     }
 
@@ -131,6 +137,9 @@ impl Sgd<'_> {
             if !(l2 >= 0.0 && l2.is_finite()) {
                 return Err(Error::invalid("l2", l2, "a finite number >= 0"));
             }
+        }
+        if let Alpha::Cosine { horizon: Some(0) } = self.alpha {
+            return Err(Error::invalid("alpha", "cosine:0", "cosine:K with a whole number K >= 1"));
         }
         if let Average::Tail(share) = self.average
             && !(share > 0.0 && share <= 1.0)
@@ -162,14 +171,22 @@ impl Sgd<'_> {
 
     /// What α depends on, for gradients of this variance.
     fn variances(&self, draw: &PublicBatches<'_>, row: f64) -> Variances {
+        self.variances_with(draw.size(), draw.rows.len(), row)
+    }
+
+    /// The same for public batches and rows of these sizes.
+    pub(super) fn variances_with(&self, public_batch: usize, public_rows: usize, row: f64) -> Variances {
         Variances {
             row,
             batch: self.batch,
-            public_batch: draw.size() as f64,
+            public_batch: public_batch as f64,
             private_rows: self.private_rows,
-            public_rows: draw.rows.len() as f64,
+            public_rows: public_rows as f64,
             noise: self.start.weights.len() as f64 * self.noise_std().powi(2),
-            averaged_steps: self.average.averaged_steps(self.steps.get() as f64),
+            averaged_steps: match self.update.averaged_steps(self.steps.get() as f64) {
+                Some(steps) => steps,
+                None => self.average.averaged_steps(self.steps.get() as f64),
+            },
         }
     }
 

@@ -1,7 +1,8 @@
 //! Throw-away: public rows alone, at no cost.
 
+use super::algorithm::{MIXING, NOISY};
 use super::recipe::entry;
-use super::{Algorithm, Conduct, Progress, PublicRows, Recipe, Trained, TrainingData};
+use super::{Algorithm, Conduct, PrivateUse, Progress, PublicRows, PublicUse, Recipe, Trained, TrainingData};
 use crate::{Error, Result};
 use semidp_accounting::{Arithmetic, RandomSource, Trust};
 use semidp_core::{Certificate, Delta};
@@ -34,6 +35,19 @@ impl Algorithm for ThrowAway {
 
     fn about(&self) -> &'static str {
         "public rows only, at no cost"
+    }
+
+    fn private_use(&self) -> PrivateUse {
+        PrivateUse::Nothing
+    }
+
+    fn public_use(&self) -> PublicUse {
+        PublicUse::Alone
+    }
+
+    fn ignores(&self) -> Vec<&'static str> {
+        let noisy = NOISY.into_iter().chain(MIXING);
+        noisy.chain(["hessian-regularisation", "warm-start none"]).collect()
     }
 
     fn train(

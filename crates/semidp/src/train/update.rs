@@ -8,6 +8,11 @@ pub trait UpdateRule {
     /// Refuses nonsense before anything is spent.
     fn check(&self) -> Result<()>;
 
+    /// Steps of so many whose gradient noise averages out in the model, if the rule averages by itself.
+    fn averaged_steps(&self, _steps: f64) -> Option<f64> {
+        None
+    }
+
     /// Stands at the start of a run.
     fn begin(&self, start: &[f64]) -> Box<dyn Update + '_>;
 }
