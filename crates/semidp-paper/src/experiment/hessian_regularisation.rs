@@ -2,7 +2,8 @@
 //! (2022), whose second moments are singular, and on the paper's own, whose are the identity.
 //!
 //! PDA-MD moves by η(H/λ_min(H))⁻¹g with H = XᵀX/n_pub + (reg/d)I, g a noised private gradient. Its learning rate is either
-//! tuned anew for every regularisation, or kept as tuned for the paper's 0.01. Algorithm 1 has no Hessian: a level line.
+//! tuned anew for every regularisation, or kept as tuned for the paper's 0.01. Algorithm 1 has no Hessian: a level line,
+//! once with the weight of the formula and once with the best of some, which the paper tunes as well.
 
 mod outcome;
 
@@ -26,6 +27,8 @@ const ADJACENCY: Adjacency = Adjacency::ReplaceOne;
 /// The paper's, and its original authors'.
 const USUAL: f64 = 0.01;
 const PUBLIC_BATCH: usize = 200;
+/// Weights of private gradients that Algorithm 1 is tuned over, beside that of the formula.
+const WEIGHTS: [f64; 4] = [0.3, 0.6, 0.9, 1.0];
 
 /// A data law, and how it is trained on.
 struct Panel {
@@ -123,8 +126,10 @@ struct Measured<'a> {
     best: Vec<f64>,
     /// The one for the usual regularisation.
     fixed: f64,
-    /// Of Algorithm 1.
+    /// Of Algorithm 1, with the weight of the formula.
     plain: f64,
+    /// The best weight of Algorithm 1, and the learning rate with it.
+    weighted: (Alpha, f64),
     draws: Vec<OnDraw>,
     /// The largest that a certificate said.
     certified: f64,
@@ -137,6 +142,8 @@ struct OnDraw {
     /// With the fixed learning rate.
     fixed: Vec<f64>,
     algorithm_1: f64,
+    /// With the weight that was tuned.
+    algorithm_1_tuned: f64,
     throw_away: f64,
 }
 
@@ -156,8 +163,9 @@ type Run = (f64, f64);
 impl Panel {
     /// Trainings in all, for the progress.
     fn runs(&self) -> u64 {
-        let tuning = self.regularisations.len() * self.learning_rates.len() + self.plain_learning_rates.len();
-        tuning as u64 + self.draws * (2 * self.regularisations.len() as u64 + 1)
+        let tuning = self.regularisations.len() * self.learning_rates.len()
+            + (1 + WEIGHTS.len()) * self.plain_learning_rates.len();
+        tuning as u64 + self.draws * (2 * self.regularisations.len() as u64 + 2)
     }
 
     fn rate(&self) -> Result<SampleRate> {
@@ -183,19 +191,21 @@ impl Panel {
         let noise = self.noise()?;
         let count = self.regularisations.len() as u64;
         let shared = self.share(noise, settings.seed, 0)?;
-        let mut tuned = in_order(count + 1, settings.threads, &|_| (), |i| {
-            let Some(regularisation) = self.regularisations.get(i as usize) else {
-                return Ok((
-                    0.0,
-                    shared.all(self.plain_learning_rates, |rate| shared.algorithm_1(rate), tick)?,
-                ));
-            };
-            let map = shared.map(*regularisation)?;
+        let tuned = in_order(count, settings.threads, &|_| (), |i| {
+            let map = shared.map(self.regularisations[i as usize])?;
             let runs = shared.all(self.learning_rates, |rate| shared.pda_md(&map, rate), tick)?;
             Ok((map.least_eigenvalue(), runs))
         })?;
-        let (_, plain) = tuned.pop().unwrap_or_default();
-        let plain = best(self.plain_learning_rates, &plain);
+        let weights: Vec<Alpha> = std::iter::once(Alpha::Horizon).chain(WEIGHTS.map(Alpha::Given)).collect();
+        let mixed = in_order(weights.len() as u64, settings.threads, &|_| (), |i| {
+            let run = |rate| shared.algorithm_1(weights[i as usize], rate);
+            shared.all(self.plain_learning_rates, run, tick)
+        })?;
+        let plain = best(self.plain_learning_rates, &mixed[0]);
+        let weighted = weights.iter().zip(&mixed).min_by(|a, b| least(a.1).total_cmp(&least(b.1)));
+        let weighted = weighted.map_or((Alpha::Horizon, plain), |(weight, runs)| {
+            (*weight, best(self.plain_learning_rates, runs))
+        });
         let rates: Vec<f64> = tuned.iter().map(|(_, runs)| best(self.learning_rates, runs)).collect();
         let usual = self.regularisations.iter().position(|regularisation| *regularisation == USUAL);
         let fixed = rates[usual.unwrap_or(0)];
@@ -205,18 +215,21 @@ impl Panel {
             let shared = self.share(noise, settings.seed, number)?;
             let runs = in_order(count + 1, settings.threads, &|_| (), |i| {
                 let Some(regularisation) = self.regularisations.get(i as usize) else {
-                    return shared.all(&[plain], |rate| shared.algorithm_1(rate), tick);
+                    let first =
+                        shared.all(&[plain], |rate| shared.algorithm_1(Alpha::Horizon, rate), tick)?;
+                    let run = |rate| shared.algorithm_1(weighted.0, rate);
+                    return Ok([first, shared.all(&[weighted.1], run, tick)?].concat());
                 };
                 let map = shared.map(*regularisation)?;
                 shared.all(&[rates[i as usize], fixed], |rate| shared.pda_md(&map, rate), tick)
             })?;
             certified = runs.iter().flatten().map(|run| run.1).fold(certified, f64::max);
-            let (ours, theirs) =
-                runs.split_last().map_or((0.0, &[][..]), |(ours, theirs)| (ours[0].0, theirs));
+            let (theirs, ours) = runs.split_at(count as usize);
             draws.push(OnDraw {
                 tuned: theirs.iter().map(|runs| runs[0].0).collect(),
                 fixed: theirs.iter().map(|runs| runs[1].0).collect(),
-                algorithm_1: ours,
+                algorithm_1: ours[0][0].0,
+                algorithm_1_tuned: ours[0][1].0,
                 throw_away: self.law.test_loss(&shared.draw.truth, &shared.start.weights),
             });
         }
@@ -228,6 +241,7 @@ impl Panel {
             best: rates,
             fixed,
             plain,
+            weighted,
             draws,
             certified,
         })
@@ -238,6 +252,11 @@ impl Panel {
 fn best(learning_rates: &[f64], runs: &[Run]) -> f64 {
     let pairs = learning_rates.iter().zip(runs);
     pairs.min_by(|a, b| a.1.0.total_cmp(&b.1.0)).map_or(f64::NAN, |(rate, _)| *rate)
+}
+
+/// The least loss.
+fn least(runs: &[Run]) -> f64 {
+    runs.iter().map(|run| run.0).fold(f64::INFINITY, f64::min)
 }
 
 impl Shared<'_> {
@@ -255,14 +274,15 @@ impl Shared<'_> {
     }
 
     fn pda_md(&self, map: &MirrorMap<'_>, learning_rate: f64) -> Result<Run> {
-        self.run(Box::new(map.clone().descent(learning_rate)), false)
+        self.run(Box::new(map.clone().descent(learning_rate)), None)
     }
 
-    fn algorithm_1(&self, learning_rate: f64) -> Result<Run> {
-        self.run(Box::new(StepSize::Constant(learning_rate)), true)
+    fn algorithm_1(&self, alpha: Alpha, learning_rate: f64) -> Result<Run> {
+        self.run(Box::new(StepSize::Constant(learning_rate)), Some(alpha))
     }
 
-    fn run(&self, update: Box<dyn UpdateRule + '_>, is_mixed: bool) -> Result<Run> {
+    /// With a weight, public gradients are mixed in.
+    fn run(&self, update: Box<dyn UpdateRule + '_>, alpha: Option<Alpha>) -> Result<Run> {
         let panel = self.panel;
         let session = Session::new(Private::new(self.draw.private.clone()), ADJACENCY)?
             .with_randomness(Randomness::Seed(self.seed))
@@ -278,7 +298,7 @@ impl Shared<'_> {
             noise_multiplier: self.noise,
             public_batch: PUBLIC_BATCH.min(panel.public),
             public_gradient: PublicGradient::Clip,
-            alpha: if is_mixed { Alpha::Horizon } else { Alpha::Given(1.0) },
+            alpha: alpha.unwrap_or(Alpha::Given(1.0)),
             update,
             average: Average::Last,
             domain: &Everywhere,
@@ -286,7 +306,7 @@ impl Shared<'_> {
             public_l2: 0.0,
             public_seed: 1,
         };
-        let public = Some(&self.draw.public).filter(|_| is_mixed);
+        let public = Some(&self.draw.public).filter(|_| alpha.is_some());
         let trained = sgd.train(&session, public, Delta::new(DELTA)?, &mut |_, _| ())?;
         let loss = panel.law.test_loss(&self.draw.truth, &trained.model.weights);
         // A run that left the numbers has lost.
@@ -353,7 +373,10 @@ mod tests {
     fn results_do_not_depend_on_threads() {
         let losses = |threads| {
             let (found, _) = measured(threads);
-            let draws = found.draws.into_iter().map(|draw| (draw.tuned, draw.fixed, draw.algorithm_1));
+            let draws = found
+                .draws
+                .into_iter()
+                .map(|draw| (draw.tuned, draw.fixed, [draw.algorithm_1, draw.algorithm_1_tuned]));
             (found.grid, draws.collect::<Vec<_>>())
         };
         assert_eq!(losses(1), losses(3));
