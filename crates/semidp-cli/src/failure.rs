@@ -93,6 +93,18 @@ impl From<semidp_core::Error> for Failure {
             semidp_core::Error::Source { .. } => {
                 Self::input(message, "the file may be damaged, or have changed while it was read")
             }
+            semidp_core::Error::AnotherRun { .. } => Self::input(
+                message,
+                "give every option and file as they were when the run began; or start anew without --resume, at a new price",
+            ),
+            semidp_core::Error::Tampered => Self::input(
+                message,
+                "a run goes on from what it wrote itself; or start anew without --resume, at a new price",
+            ),
+            semidp_core::Error::KeyFile { .. } => Self::input(
+                message,
+                "the key lies beside the checkpoint as FILE.key while a run lasts, for its owner alone",
+            ),
             _ => Self::other(message),
         }
     }
@@ -105,6 +117,19 @@ impl From<semidp::Error> for Failure {
             semidp::Error::Accounting(error) => error.into(),
             semidp::Error::Kernel(error) => error.into(),
             semidp::Error::InvalidParameter { name, .. } => Self::input(message, hint_for(name)),
+            semidp::Error::Checkpoint { path, .. } => Self::input(
+                message,
+                format!(
+                    "--resume {path} goes on with a run; removing {path} and {path}.key gives it up, and what it spent with it"
+                ),
+            ),
+            semidp::Error::Interrupted { checkpoint, .. } => Self {
+                code: OTHER,
+                message,
+                hint: Some(format!(
+                    "the same command with --resume {checkpoint} goes on; the budget is spent once"
+                )),
+            },
             semidp::Error::Unsuitable { .. } => Self::input(
                 message,
                 "`--estimator auto` takes the best that fits; `semidp plan mean` compares all of them",
@@ -261,6 +286,7 @@ fn hint_for(name: &str) -> String {
         "algorithm" => "leave it out to use the best one",
         "sampling" => "poisson is the usual one; one-pass uses each private row once",
         "public-batch" => "public rows in a batch, as in --public-batch 200",
+        "memory" => "memory for the private rows, as in --memory 4GB; --memory 0 streams them",
         "l2" => "leave it out, or take a small number as in --l2 0.001",
         "grid-scale" => "0.5 halves the step of the grid, as in --grid-scale 0.5",
         _ => "every command explains itself: `semidp --help`, `semidp account --help`",

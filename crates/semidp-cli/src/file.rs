@@ -48,6 +48,7 @@ impl Reserved {
         let failed = |error| cannot_write(option, path, error);
         let path = destination(path).map_err(failed)?;
         let temporary = temporary_beside(&path).map_err(failed)?;
+        remove_abandoned(&path);
         let file = OpenOptions::new().write(true).create_new(true).open(&temporary).map_err(failed)?;
         Ok(Self { option: option.into(), path, temporary, file: BufWriter::new(file) })
     }
@@ -139,4 +140,23 @@ fn temporary_beside(path: &Path) -> io::Result<PathBuf> {
     temporary.push(name);
     temporary.push(format!(".{}.tmp", std::process::id()));
     Ok(path.with_file_name(temporary))
+}
+
+/// Removes what processes left that were killed before they could write this file. Where nobody can tell whether a
+/// process is alive, it stays.
+fn remove_abandoned(path: &Path) {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return };
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    let processes = Path::new("/proc");
+    let (true, Ok(entries)) = (processes.join("self").exists(), fs::read_dir(folder)) else { return };
+    for entry in entries.flatten() {
+        let found = entry.file_name();
+        let process = found
+            .to_str()
+            .and_then(|found| found.strip_prefix('.')?.strip_prefix(name)?.strip_prefix('.'))
+            .and_then(|rest| rest.strip_suffix(".tmp")?.parse::<u32>().ok());
+        if process.is_some_and(|process| !processes.join(process.to_string()).exists()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }

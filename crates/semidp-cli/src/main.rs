@@ -6,6 +6,7 @@ mod command;
 mod failure;
 mod file;
 mod meaning;
+mod memory;
 mod metrics;
 mod number;
 mod options;

@@ -90,6 +90,32 @@ pub fn parse_grid_scale(text: &str) -> Result<f64, Error> {
     }
 }
 
+/// Parses a size of memory: bytes, or a number with a unit.
+pub fn parse_memory(text: &str) -> Result<u64, Error> {
+    const UNITS: [(&str, f64); 9] = [
+        ("kib", 1024.0),
+        ("mib", 1_048_576.0),
+        ("gib", 1_073_741_824.0),
+        ("tib", 1_099_511_627_776.0),
+        ("kb", 1e3),
+        ("mb", 1e6),
+        ("gb", 1e9),
+        ("tb", 1e12),
+        ("b", 1.0),
+    ];
+    let typed = text.trim().to_ascii_lowercase();
+    let unit = UNITS.iter().find_map(|(unit, bytes)| Some((typed.strip_suffix(unit)?, *bytes)));
+    let (number, bytes) = unit.unwrap_or((&typed, 1.0));
+    match number.trim_end().parse::<f64>() {
+        Ok(number) if number >= 0.0 && number * bytes <= 2f64.powi(53) => Ok((number * bytes) as u64),
+        _ => Err(Error::InvalidParameter {
+            name: "memory",
+            value: format!("`{text}`"),
+            requirement: "a number of bytes, or as in 500MB or 4GB",
+        }),
+    }
+}
+
 /// The same refusal, quoting what was typed.
 fn quoting(error: Error, text: &str) -> Error {
     match error {
@@ -189,6 +215,24 @@ mod tests {
                 assert!(printed <= value * (1.0 + 10.1 / 10f64.powi(digits as i32)), "{value}: {printed}");
             }
             value *= 1.37;
+        }
+    }
+
+    #[test]
+    fn sizes_of_memory_have_units() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("4096", 4096),
+            ("4GB", 4_000_000_000),
+            ("1.5 MiB", 1_572_864),
+            ("500mb", 500_000_000),
+            ("7 B", 7),
+            ("2e9", 2_000_000_000),
+        ] {
+            assert_eq!(parse_memory(text).unwrap(), bytes, "{text}");
+        }
+        for text in ["", "GB", "-1", "4 apples", "nan", "inf", "1e99", "4GBs"] {
+            assert!(parse_memory(text).is_err(), "{text}");
         }
     }
 

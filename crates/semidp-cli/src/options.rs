@@ -137,6 +137,8 @@ pub enum Sampling {
     FixedSize,
     /// Disjoint blocks, one for each step: no row is used twice
     OnePass,
+    /// The same in the order of the file, for `train` on files that do not fit into memory; replace-one only
+    InOrder,
     /// Every row takes part in every step
     None,
 }
@@ -148,6 +150,7 @@ impl Sampling {
             Self::Poisson => "poisson",
             Self::FixedSize => "fixed-size",
             Self::OnePass => "one-pass",
+            Self::InOrder => "in-order",
             Self::None => "none",
         }
     }

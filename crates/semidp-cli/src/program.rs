@@ -60,6 +60,12 @@ impl Setting {
             ));
         }
         let scheme = match (sampling, rate) {
+            (Sampling::InOrder, _) => {
+                return Err(Failure::input(
+                    "--sampling in-order must be used with `semidp train`",
+                    "it costs what --sampling one-pass costs: ask for that",
+                ));
+            }
             (Sampling::Poisson, Some(rate)) => Scheme::Poisson(rate),
             (Sampling::FixedSize, Some(_)) if adjacency == Adjacency::AddRemove => {
                 return Err(Failure::input(

@@ -87,6 +87,27 @@ pub enum Error {
         reason: &'static str,
     },
 
+    /// The key of a run cannot be written, read or trusted.
+    #[error("the key file {path} {reason}")]
+    KeyFile {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// What a run would go on with is not what it began with: going on would use its noise a second time, on
+    /// something else.
+    #[error("this is not the run that the checkpoint is of: {difference}")]
+    AnotherRun {
+        /// What differs.
+        difference: String,
+    },
+
+    /// A checkpoint that its run did not write.
+    #[error("the checkpoint was changed after it was written, or its key file belongs to another run")]
+    Tampered,
+
     /// The operating system gave no randomness.
     #[error("the operating system's random generator failed")]
     NoRandomness,

@@ -91,6 +91,8 @@
 
 mod data;
 mod error;
+mod hex;
+mod kept;
 mod ledger;
 mod noise;
 mod parallel;
@@ -100,10 +102,11 @@ mod session;
 
 pub use data::{
     Block, BlockSource, CsrBlock, CsrTable, DenseBlock, DenseTable, InMemory, Joined, Number, Private,
-    Public, Sampling,
+    Public, Sampling, Streamed,
 };
 pub use error::{Error, Result};
-pub use ledger::{Budget, Charge, Ledger, NoLimit};
+pub use kept::{Identity, Kept, KeyFile};
+pub use ledger::{Budget, Charge, Ledger, NoLimit, RunId};
 pub use noise::rng::Randomness;
 pub use noise::{Gaussian, KNorm, LARGEST_MULTIPLIER, Laplace, Mechanism};
 pub use query::{
@@ -112,4 +115,4 @@ pub use query::{
 };
 pub use release::{Noised, Release};
 pub use semidp_accounting::{Adjacency, Certificate, Delta, Epsilon, NoiseMultiplier, SampleRate, Steps};
-pub use session::{Program, Run, Session, Ticket, Tickets, calibration_delta, smallest_delta};
+pub use session::{Prepared, Program, Run, Session, Ticket, Tickets, calibration_delta, smallest_delta};

@@ -1,7 +1,8 @@
 //! Sessions: private data, and the only ways to ask it anything.
 
 use crate::data::{Assignment, BlockSource, Draw, Private, Sampling};
-use crate::ledger::{Charge, Ledger, NoLimit};
+use crate::kept::{self, Facts, Identity, Kept, KeyFile};
+use crate::ledger::{Charge, Ledger, NoLimit, RunId};
 use crate::noise::rng::{Randomness, RunKey};
 use crate::noise::{self, LOG_TOTAL_VARIATION, Mechanism};
 use crate::query::sealed::Work;
@@ -10,8 +11,8 @@ use crate::release::{Noised, Release};
 use crate::{Error, Result, parallel};
 use semidp_accounting::{Adjacency, Certificate, CountedEvent, Delta, Epsilon, Steps, Trust};
 use std::fmt;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// What a run is allowed to do: a noise law, a sampling, a number of steps. Fixed before the run;
 /// clip norms and centres may follow earlier releases.
@@ -41,10 +42,13 @@ pub struct Session<S> {
     data: Private<S>,
     adjacency: Adjacency,
     randomness: Randomness,
+    key_file: Option<Arc<KeyFile>>,
     threads: usize,
     ledger: Mutex<Box<dyn Ledger>>,
     runs: AtomicU64,
     declassified: Vec<String>,
+    /// Whether rows are read anew whenever they are needed. It follows their number.
+    is_streamed: bool,
 }
 
 /// The share of δ set aside for the samplers' distance from their laws.
@@ -88,16 +92,23 @@ impl<S: BlockSource> Session<S> {
             data,
             adjacency,
             randomness: Randomness::OperatingSystem,
+            key_file: None,
             threads: parallel::available(),
             ledger: Mutex::new(Box::new(NoLimit)),
             runs: AtomicU64::new(0),
             declassified: Vec::new(),
+            is_streamed: false,
         })
     }
 
     /// Draws from another source; a seed is for tests, and certificates say so.
     pub fn with_randomness(self, randomness: Randomness) -> Self {
         Self { randomness, ..self }
+    }
+
+    /// Draws from the key in this file, so that the one run of this session can be continued by another process.
+    pub fn with_key_file(self, key_file: Arc<KeyFile>) -> Self {
+        Self { key_file: Some(key_file), ..self }
     }
 
     /// Debits this ledger.
@@ -118,6 +129,35 @@ impl<S: BlockSource> Session<S> {
         }
     }
 
+    /// Reads the rows into so many bytes of memory if they fit, and leaves them where they are otherwise
+    /// ([`Private::streamed`]). It makes no difference to any result of a program.
+    pub fn arranged(self, memory: u64) -> Result<Session<Box<dyn BlockSource>>>
+    where
+        S: 'static,
+    {
+        let source = self.data.open();
+        let bytes = source.units() as u128 * u128::from(source.bytes_per_unit());
+        let is_streamed = bytes > u128::from(memory);
+        let data = if is_streamed { self.data.streamed().boxed() } else { self.data.in_memory()?.boxed() };
+        Ok(Session {
+            data,
+            adjacency: self.adjacency,
+            randomness: self.randomness,
+            key_file: self.key_file,
+            threads: self.threads,
+            ledger: self.ledger,
+            runs: self.runs,
+            declassified: self.declassified,
+            is_streamed,
+        })
+    }
+
+    /// Whether [`Session::arranged`] found too little memory for the rows, where their number is public: it would
+    /// tell something of it otherwise.
+    pub fn is_streamed(&self) -> Option<bool> {
+        self.units().map(|_| self.is_streamed)
+    }
+
     /// Columns.
     pub fn width(&self) -> usize {
         self.data.open().width()
@@ -129,6 +169,11 @@ impl<S: BlockSource> Session<S> {
         program: Program<M>,
         delta: Delta,
     ) -> Result<(Run<'_, S, M>, Tickets)> {
+        self.prepare(program, delta)?.begin()
+    }
+
+    /// Checks a program and computes what it costs. Nothing is spent and no ticket handed out yet.
+    pub fn prepare<M: Mechanism>(&self, program: Program<M>, delta: Delta) -> Result<Prepared<'_, S, M>> {
         let Program { mechanism, sampling, steps, dimension } = program;
         let units = self.data.open().units();
         let dimension = dimension.unwrap_or_else(|| self.width());
@@ -137,16 +182,25 @@ impl<S: BlockSource> Session<S> {
         let event = mechanism.event(&sampling, units as u64, dimension as u64)?;
         let events = vec![CountedEvent::new(event, Steps::new(sampling.events(steps.get()))?)];
         let certificate = self.certify(&mechanism, events, delta, steps.get() as f64 * dimension as f64)?;
-        let charge = Charge {
-            events: &certificate.events,
-            adjacency: self.adjacency,
-            epsilon: certificate.guarantee.epsilon,
-            delta,
+        let number = self.runs.fetch_add(1, Ordering::Relaxed);
+        let (key, name, identity) = match &self.key_file {
+            None => (self.randomness.key(number)?, RunId::random()?, None),
+            Some(file) => {
+                let key = file.take()?;
+                let facts = Facts {
+                    events: &certificate.events,
+                    adjacency: self.adjacency,
+                    delta,
+                    steps: steps.get(),
+                    dimension,
+                    width: self.width(),
+                    units: self.units(),
+                };
+                let rows = kept::fingerprint(self.data.open(), key, self.threads)?;
+                (key.clone(), file.run(), Some(Identity::new(file.run(), &facts, rows)))
+            }
         };
-        self.ledger.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).debit(&charge)?;
-        let key = self.randomness.key(self.runs.fetch_add(1, Ordering::Relaxed))?;
         static RUNS: AtomicU64 = AtomicU64::new(0);
-        let id = RUNS.fetch_add(1, Ordering::Relaxed);
         let run = Run {
             session: self,
             mechanism,
@@ -154,11 +208,12 @@ impl<S: BlockSource> Session<S> {
             dimension,
             certificate,
             key,
-            id,
+            id: RUNS.fetch_add(1, Ordering::Relaxed),
             queries: AtomicU64::new(0),
             assignment: Assignment::default(),
+            identity,
         };
-        Ok((run, Tickets { run: id, next: 0, end: steps.get() }))
+        Ok(Prepared { run, name, steps: steps.get() })
     }
 
     fn certify(
@@ -185,7 +240,10 @@ impl<S: BlockSource> Session<S> {
         }
         certificate.guarantee.delta = delta;
         certificate.arithmetic = mechanism.arithmetic();
-        certificate.random_source = self.randomness.source();
+        certificate.random_source = match &self.key_file {
+            Some(file) => file.source(),
+            None => self.randomness.source(),
+        };
         certificate.declassified = self.declassified.clone();
         Ok(certificate)
     }
@@ -208,6 +266,58 @@ impl<S: BlockSource> Session<S> {
 impl<S> fmt::Debug for Session<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Session {{ data: {:?}, adjacency: {} }}", self.data, self.adjacency)
+    }
+}
+
+/// A program that was checked, and has not begun.
+pub struct Prepared<'s, S, M> {
+    run: Run<'s, S, M>,
+    name: RunId,
+    steps: u64,
+}
+
+impl<'s, S: BlockSource, M: Mechanism> Prepared<'s, S, M> {
+    /// What may not change if it is interrupted; `None` without a key file.
+    pub fn identity(&self) -> Option<&Identity> {
+        self.run.identity()
+    }
+
+    /// Seals what there is to keep before the first step: see [`Run::seal`]. Write that down first, then begin: who is
+    /// interrupted between the two pays nothing, and who is interrupted later pays once.
+    pub fn seal(&self, text: &str) -> Result<String> {
+        self.run.seal(0, text)
+    }
+
+    /// Debits the ledger and hands out the tickets. A key that another run began with is refused.
+    pub fn begin(self) -> Result<(Run<'s, S, M>, Tickets)> {
+        if self.run.session.key_file.as_ref().is_some_and(|file| !file.is_new()) {
+            return Err(Error::Foreign { thing: "key file" });
+        }
+        self.debited(0)
+    }
+
+    /// Goes on where a run of the same key, rows and program was interrupted, after the steps that were done. The
+    /// ledger knows the run already, or is debited now. What was released so far comes back as a value of this run.
+    pub fn resume(self, kept: &Kept<'_>) -> Result<(Run<'s, S, M>, Tickets, Noised<()>)> {
+        let Some(now) = &self.run.identity else { return Err(Error::Foreign { thing: "checkpoint" }) };
+        kept.check(now, &self.run.key)?;
+        let released = Noised::new((), self.run.id);
+        let (run, tickets) = self.debited(kept.done)?;
+        Ok((run, tickets, released))
+    }
+
+    fn debited(self, done: u64) -> Result<(Run<'s, S, M>, Tickets)> {
+        let Self { run, name, steps } = self;
+        let charge = Charge {
+            run: name,
+            events: &run.certificate.events,
+            adjacency: run.session.adjacency,
+            epsilon: run.certificate.guarantee.epsilon,
+            delta: run.certificate.guarantee.delta,
+        };
+        run.session.ledger.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).debit(&charge)?;
+        let tickets = Tickets { run: run.id, next: done, end: steps };
+        Ok((run, tickets))
     }
 }
 
@@ -264,9 +374,23 @@ pub struct Run<'s, S, M> {
     id: u64,
     queries: AtomicU64,
     assignment: Assignment,
+    /// Of a run that can be continued.
+    identity: Option<Identity>,
 }
 
 impl<S: BlockSource, M: Mechanism> Run<'_, S, M> {
+    /// What may not change while it is interrupted; `None` without a key file.
+    pub fn identity(&self) -> Option<&Identity> {
+        self.identity.as_ref()
+    }
+
+    /// The seal on what is kept after so many steps, to be handed to [`Prepared::resume`] with it. The text must be made
+    /// of released values and public data.
+    pub fn seal(&self, done: u64, text: &str) -> Result<String> {
+        let Some(identity) = &self.identity else { return Err(Error::Foreign { thing: "checkpoint" }) };
+        kept::seal(identity, &self.key, done, text)
+    }
+
     /// The sum of clipped contributions of the units that this step's sample holds.
     pub fn sum<Q: Query>(&self, query: &Q, ticket: Ticket) -> Result<Partial<Q::Norm>> {
         let mut shards = self.shards(query, ticket, 1)?;
@@ -312,6 +436,10 @@ impl<S: BlockSource, M: Mechanism> Run<'_, S, M> {
                             return Ok(());
                         }
                         let mut left = source.units_of(block);
+                        // What nobody is chosen of need not be read.
+                        if !selection.has_any(&left) {
+                            continue;
+                        }
                         source.visit(block, &mut |piece| {
                             // Whatever the source shows, no unit is added twice.
                             let units = left.start..left.start.saturating_add(piece.units());

@@ -73,6 +73,15 @@ impl Encoder {
         self.width
     }
 
+    /// What a row takes in memory; a sparse one at most.
+    pub(crate) fn bytes_per_row(&self) -> u64 {
+        match self.sparse {
+            // A column number and a value for each entry, and where they start.
+            true => (8 * self.slots.len() + 8) as u64,
+            false => 4 * self.width as u64,
+        }
+    }
+
     /// The columns of the schema that must be read.
     pub(crate) fn needed(&self) -> &[usize] {
         &self.needed

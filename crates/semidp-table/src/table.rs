@@ -211,15 +211,31 @@ impl BlockSource for Table {
     }
 
     fn visit(&self, block: usize, visit: &mut dyn FnMut(Block<'_>)) -> semidp_core::Result<()> {
+        self.visit_while(block, &mut |piece| {
+            visit(piece);
+            true
+        })
+    }
+
+    fn visit_while(&self, block: usize, visit: &mut dyn FnMut(Block<'_>) -> bool) -> semidp_core::Result<()> {
         let mut buffers = Buffers::default();
+        let mut is_wanted = true;
         let read = self.read(block, &mut |cells, rows| {
-            visit(self.encoder.encode(cells, rows, &mut buffers));
+            is_wanted = visit(self.encoder.encode(cells, rows, &mut buffers));
             if let Some(report) = &self.on_rows {
                 report(rows as u64);
             }
-            Ok(())
+            // Any reason will do: it only ends the block.
+            if is_wanted { Ok(()) } else { Err(file::FAILED) }
         });
-        read.map_err(|reason| semidp_core::Error::Source { block, reason })
+        match read {
+            Err(reason) if is_wanted => Err(semidp_core::Error::Source { block, reason }),
+            _ => Ok(()),
+        }
+    }
+
+    fn bytes_per_unit(&self) -> u64 {
+        self.encoder.bytes_per_row()
     }
 }
 

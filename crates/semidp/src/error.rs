@@ -35,6 +35,26 @@ pub enum Error {
         needed: u64,
     },
 
+    /// A checkpoint that is not there, not one, or there when it should not be.
+    #[error("the checkpoint {path} {reason}")]
+    Checkpoint {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        reason: String,
+    },
+
+    /// The run was asked to stop, and did so after a step.
+    #[error("interrupted after step {step} of {steps}; {checkpoint} holds what is done")]
+    Interrupted {
+        /// Steps done,
+        step: u64,
+        /// of so many.
+        steps: u64,
+        /// Where to go on from.
+        checkpoint: String,
+    },
+
     /// The kernel refused.
     #[error(transparent)]
     Kernel(#[from] semidp_core::Error),

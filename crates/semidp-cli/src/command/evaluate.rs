@@ -1,6 +1,6 @@
 //! `semidp evaluate`: how good a model is on the rows of a file.
 
-use crate::command::train::read_model;
+use crate::command::train::{NOT_PRIVATE, read_model};
 use crate::failure::Failure;
 use crate::metrics;
 use crate::number::count;
@@ -43,7 +43,8 @@ impl Evaluate {
                 "the target must be among the columns, with values that the model knows",
             ));
         };
-        let guarantee = &predictor.saved().certificate.guarantee;
+        let certificate = &predictor.saved().certificate;
+        let is_private = certificate.declassified.is_empty();
         let mut measured = metrics::json(&found, target);
         if let Some(fields) = measured.as_object_mut() {
             fields.shift_remove("rows");
@@ -55,8 +56,10 @@ impl Evaluate {
             "target": target.column(),
             "algorithm": predictor.saved().algorithm,
             "metrics": measured,
-            "model_epsilon": guarantee.epsilon.get(),
-            "model_delta": guarantee.delta.get(),
+            "model_private": is_private,
+            // Infinity is null in JSON.
+            "model_epsilon": certificate.guarantee.epsilon.get(),
+            "model_delta": is_private.then(|| certificate.guarantee.delta.get()),
             "not_covered": NOT_COVERED,
         });
         output.answer(&answer, || {
@@ -66,6 +69,9 @@ impl Evaluate {
         })?;
         if unknown > 0 {
             output.note(&format!("{unknown} rows without a known {} are left out", target.column()));
+        }
+        if !is_private {
+            output.warn(NOT_PRIVATE);
         }
         output.warn(NOT_COVERED);
         Ok(())

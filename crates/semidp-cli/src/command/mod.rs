@@ -22,7 +22,7 @@ pub enum Command {
     #[command(subcommand)]
     Plan(plan::Plan),
     Mean(mean::Mean),
-    Train(train::Train),
+    Train(Box<train::Train>),
     Evaluate(evaluate::Evaluate),
     Predict(predict::Predict),
     Schema(schema::SchemaCommand),

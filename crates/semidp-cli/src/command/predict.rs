@@ -1,6 +1,6 @@
 //! `semidp predict`: a model's predictions for the rows of a file.
 
-use crate::command::train::read_model;
+use crate::command::train::{NOT_PRIVATE, read_model};
 use crate::failure::Failure;
 use crate::file::{self, Reserved};
 use crate::number::count;
@@ -53,16 +53,21 @@ impl Predict {
         }
         out.keep()?;
         let saved = predictor.saved();
+        let is_private = saved.certificate.declassified.is_empty();
         let answer = json!({
             "rows": rows,
             "columns": predictor.headings(),
             "task": saved.target.task().name(),
             "target": saved.target.column(),
+            "model_private": is_private,
             "out": self.out.display().to_string(),
         });
         output.answer(&answer, || {
             format!("{} predictions of {} are in {}.", count(rows), saved.target.column(), self.out.display())
         })?;
+        if !is_private {
+            output.warn(NOT_PRIVATE);
+        }
         output.note(
             "predictions tell about the rows that they are for: the model's certificate does not cover these",
         );

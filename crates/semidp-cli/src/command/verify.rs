@@ -81,16 +81,17 @@ impl Finding {
     fn json(&self, certificate: &Certificate) -> Value {
         let guarantee = &certificate.guarantee;
         let verdict = self.verdict.as_ref();
+        let claims_something = guarantee.epsilon != Epsilon::UNBOUNDED;
         let figure = |epsilon: Option<Epsilon>| json!(epsilon.map(Epsilon::get));
         json!({
             "valid": self.objections.is_empty(),
             "epsilon": figure(verdict.map(|verdict| verdict.epsilon)),
             "claimed_epsilon": guarantee.epsilon.get(),
-            "delta": guarantee.delta.get(),
+            "delta": claims_something.then(|| guarantee.delta.get()),
             "claimed_rho": guarantee.rho,
             "adjacency": guarantee.adjacency.name(),
             "trust": guarantee.trust,
-            "protects": "private rows only",
+            "protects": if claims_something { "private rows only" } else { "nothing" },
             "mechanism": certificate.mechanism,
             "accountants": {
                 "pld": figure(verdict.and_then(|verdict| verdict.accountants.pld)),
@@ -109,11 +110,20 @@ impl Finding {
         let valid = if self.objections.is_empty() { "yes" } else { "NO" };
         let mut rows = vec![("valid".to_string(), valid.to_string())];
         let mut row = |name: String, value: String| rows.push((name, value));
+        let claims_something = guarantee.epsilon != Epsilon::UNBOUNDED;
         row(
             format!("claimed epsilon ({adjacency})"),
-            format!("{} at delta {}", bound(guarantee.epsilon.get()), number::exact(guarantee.delta.get())),
+            if claims_something {
+                format!(
+                    "{} at delta {}",
+                    bound(guarantee.epsilon.get()),
+                    number::exact(guarantee.delta.get())
+                )
+            } else {
+                "none: nothing is promised".into()
+            },
         );
-        if let Some(verdict) = &self.verdict {
+        if let Some(verdict) = self.verdict.as_ref().filter(|_| claims_something) {
             row(format!("recomputed epsilon ({adjacency})"), bound(verdict.epsilon.get()));
             let both = [("PLD", verdict.accountants.pld), ("RDP", verdict.accountants.rdp)];
             let both: Vec<String> = both
@@ -124,7 +134,8 @@ impl Finding {
                 row(format!("epsilon ({adjacency}) by accountant"), both.join(", "));
             }
         }
-        row("protects".into(), "the private rows only, whatever the public rows are".into());
+        let protected = "the private rows only, whatever the public rows are";
+        row("protects".into(), if claims_something { protected } else { "nothing" }.into());
         row("mechanism".into(), certificate.mechanism.clone());
         for outside in &certificate.not_covered {
             row("not covered".into(), outside.clone());

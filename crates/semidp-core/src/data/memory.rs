@@ -1,7 +1,7 @@
 //! A copy of a source in memory, for programs that read it many times.
 
-use super::{Block, BlockSource, CsrBlock, DenseBlock};
-use crate::query::RowLengths;
+use super::piece::{self, Piece};
+use super::{Block, BlockSource};
 use crate::{Error, Result, parallel};
 use std::ops::Range;
 
@@ -14,26 +14,6 @@ pub struct InMemory {
     blocks: Vec<Piece>,
     /// Block i holds the units `bounds[i] .. bounds[i + 1]`.
     bounds: Vec<usize>,
-}
-
-/// The rows of a block.
-enum Rows {
-    DenseF32(Vec<f32>),
-    DenseF64(Vec<f64>),
-    CsrF32(Sparse<f32>),
-    CsrF64(Sparse<f64>),
-}
-
-struct Sparse<T> {
-    offsets: Vec<usize>,
-    columns: Vec<u32>,
-    values: Vec<T>,
-}
-
-struct Piece {
-    rows: Rows,
-    units: usize,
-    lengths: RowLengths,
 }
 
 impl InMemory {
@@ -60,98 +40,20 @@ fn read_block<S: BlockSource>(source: &S, block: usize) -> Result<Vec<Piece>> {
     let mut left = source.units_of(block).len();
     let mut is_well_formed = true;
     source.visit(block, &mut |shown| {
-        is_well_formed &= fits(&shown, source.width());
-        if !is_well_formed {
-            return;
-        }
-        let units = shown.units().min(left);
-        left -= units;
-        let room = pieces.last_mut().filter(|piece| piece.rows.len() < BLOCK_NUMBERS);
-        let taken = room.is_some_and(|piece| {
-            let alike = piece.rows.append(&shown, units);
-            piece.units += if alike { units } else { 0 };
-            alike
-        });
-        if !taken {
-            let mut rows = Rows::like(&shown);
-            rows.append(&shown, units);
-            pieces.push(Piece { rows, units, lengths: RowLengths::default() });
+        is_well_formed &= piece::fits(&shown, source.width());
+        if is_well_formed {
+            let units = shown.units().min(left);
+            left -= units;
+            piece::add(&mut pieces, &shown, 0..units, BLOCK_NUMBERS);
         }
     })?;
     if !is_well_formed {
-        return Err(Error::Source { block, reason: "it shows rows of another shape than promised" });
+        return Err(Error::Source { block, reason: piece::ANOTHER_SHAPE });
     }
     if left > 0 {
-        return Err(Error::Source { block, reason: "it holds fewer units than promised" });
+        return Err(Error::Source { block, reason: piece::TOO_FEW });
     }
     Ok(pieces)
-}
-
-/// Whether a block has whole rows of this width, and a sparse one entries where it says.
-fn fits(block: &Block<'_>, width: usize) -> bool {
-    fn dense<T>(block: &DenseBlock<'_, T>, width: usize) -> bool {
-        block.width == width && block.values.len().is_multiple_of(width.max(1))
-    }
-    fn sparse<T>(block: &CsrBlock<'_, T>) -> bool {
-        let is_in_order = block.offsets.windows(2).all(|pair| pair[0] <= pair[1]);
-        let end = block.columns.len().min(block.values.len());
-        is_in_order && block.offsets.last().is_some_and(|last| *last <= end)
-    }
-    match block {
-        Block::DenseF32(b) => dense(b, width),
-        Block::DenseF64(b) => dense(b, width),
-        Block::CsrF32(b) => sparse(b),
-        Block::CsrF64(b) => sparse(b),
-    }
-}
-
-impl Rows {
-    fn like(block: &Block<'_>) -> Self {
-        fn empty<T>() -> Sparse<T> {
-            Sparse { offsets: vec![0], columns: Vec::new(), values: Vec::new() }
-        }
-        match block {
-            Block::DenseF32(_) => Self::DenseF32(Vec::new()),
-            Block::DenseF64(_) => Self::DenseF64(Vec::new()),
-            Block::CsrF32(_) => Self::CsrF32(empty()),
-            Block::CsrF64(_) => Self::CsrF64(empty()),
-        }
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Self::DenseF32(values) => values.len(),
-            Self::DenseF64(values) => values.len(),
-            Self::CsrF32(rows) => rows.values.len(),
-            Self::CsrF64(rows) => rows.values.len(),
-        }
-    }
-
-    /// Takes the first units of a block of the same kind; tells whether it is of the same kind.
-    fn append(&mut self, block: &Block<'_>, units: usize) -> bool {
-        match (self, block) {
-            (Self::DenseF32(values), Block::DenseF32(b)) => {
-                values.extend_from_slice(&b.values[..units * b.width]);
-            }
-            (Self::DenseF64(values), Block::DenseF64(b)) => {
-                values.extend_from_slice(&b.values[..units * b.width]);
-            }
-            (Self::CsrF32(rows), Block::CsrF32(b)) => rows.append(b, units),
-            (Self::CsrF64(rows), Block::CsrF64(b)) => rows.append(b, units),
-            _ => return false,
-        }
-        true
-    }
-}
-
-impl<T: Copy> Sparse<T> {
-    fn append(&mut self, block: &CsrBlock<'_, T>, units: usize) {
-        let (first, last) = (block.offsets[0], block.offsets[units]);
-        let before = self.values.len();
-        self.offsets.extend(block.offsets[1..=units].iter().map(|offset| before + offset - first));
-        self.columns.extend_from_slice(&block.columns[first..last]);
-        self.values.extend_from_slice(&block.values[first..last]);
-    }
 }
 
 impl BlockSource for InMemory {
@@ -172,17 +74,7 @@ impl BlockSource for InMemory {
     }
 
     fn visit(&self, block: usize, visit: &mut dyn FnMut(Block<'_>)) -> Result<()> {
-        fn sparse<T>(rows: &Sparse<T>) -> CsrBlock<'_, T> {
-            CsrBlock { offsets: &rows.offsets, columns: &rows.columns, values: &rows.values }
-        }
-        let (width, piece) = (self.width, &self.blocks[block]);
-        let lengths = Some(&piece.lengths);
-        visit(match &piece.rows {
-            Rows::DenseF32(values) => Block::DenseF32(DenseBlock { values, width, lengths }),
-            Rows::DenseF64(values) => Block::DenseF64(DenseBlock { values, width, lengths }),
-            Rows::CsrF32(rows) => Block::CsrF32(sparse(rows)),
-            Rows::CsrF64(rows) => Block::CsrF64(sparse(rows)),
-        });
+        visit(self.blocks[block].show(self.width));
         Ok(())
     }
 }
@@ -190,7 +82,7 @@ impl BlockSource for InMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{CsrTable, DenseTable};
+    use crate::data::{CsrTable, DenseBlock, DenseTable};
 
     /// Every row, in order, as pairs of column and value.
     fn rows(source: &dyn BlockSource) -> Vec<Vec<(u32, f64)>> {

@@ -1,8 +1,9 @@
 //! Private data: closed outside this crate.
 
-use super::{BlockSource, InMemory, Joined};
+use super::{BlockSource, InMemory, Joined, Streamed};
 use crate::Result;
 use std::fmt;
+use std::sync::Arc;
 
 /// Data that only the kernel opens.
 ///
@@ -66,6 +67,12 @@ impl<S: BlockSource + 'static> Private<S> {
     /// Reads all rows into memory, for programs that look at them many times. They stay closed.
     pub fn in_memory(self) -> Result<Private<InMemory>> {
         Ok(Private(InMemory::read(&self.0)?))
+    }
+
+    /// Reads rows when they are asked for, in order and a little ahead, and keeps a few of them at a time: for files
+    /// that do not fit into memory. They stay closed.
+    pub fn streamed(self) -> Private<Streamed> {
+        Private(Streamed::new(Arc::new(self.0)))
     }
 
     /// Forgets what kind of source it is, so that files and memory have one type. It stays closed.

@@ -1,11 +1,12 @@
 //! Which units take part in a step. A sampling and its privacy event are one object: whoever draws
 //! by it is accounted by it.
 
+use super::Selection;
+use super::selection::{GROUP, Mask, Poisson};
 use crate::noise::rng::{Purpose, RunKey};
 use crate::{Error, Result};
 use semidp_accounting::{Adjacency, CountedEvent, Event, NoiseMultiplier, SampleRate, Steps};
-use std::ops::Range;
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
 
 /// How each step of a program chooses its units.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,6 +30,16 @@ pub enum Sampling {
         /// Steps in a pass.
         blocks: u64,
     },
+    /// Step b of a pass takes the b-th of `blocks` equal parts of the rows, in the order of their source:
+    /// for rows that are read once and do not fit into memory. Replace-one only.
+    ///
+    /// Its event is that of [`Sampling::OnePass`], whose cost counts on no random order: a unit that is
+    /// exchanged stays in its block, and each unit is in exactly one. What suffers from an order that means
+    /// something is the model, not the promise.
+    InOrder {
+        /// Steps in a pass.
+        blocks: u64,
+    },
 }
 
 impl Sampling {
@@ -39,6 +50,7 @@ impl Sampling {
             Self::Poisson { .. } => "poisson",
             Self::FixedSize { .. } => "fixed-size",
             Self::OnePass { .. } => "one-pass",
+            Self::InOrder { .. } => "in-order",
         }
     }
 
@@ -54,7 +66,8 @@ impl Sampling {
         Ok(vec![CountedEvent::new(self.gaussian_event(noise_multiplier, units)?, count)])
     }
 
-    /// The event of one step with Gaussian noise; of a whole pass for [`Sampling::OnePass`].
+    /// The event of one step with Gaussian noise; of a whole pass for [`Sampling::OnePass`]
+    /// and [`Sampling::InOrder`].
     pub(crate) fn gaussian_event(&self, noise_multiplier: NoiseMultiplier, units: u64) -> Result<Event> {
         Ok(match *self {
             Self::Everyone => Event::Gaussian { noise_multiplier },
@@ -64,14 +77,16 @@ impl Sampling {
                 let rate = (size as f64 / units as f64).next_up().min(1.0);
                 Event::FixedSizeGaussian { noise_multiplier, sample_rate: SampleRate::new(rate)? }
             }
-            Self::OnePass { blocks } => Event::OnePassGaussian { noise_multiplier, blocks },
+            Self::OnePass { blocks } | Self::InOrder { blocks } => {
+                Event::OnePassGaussian { noise_multiplier, blocks }
+            }
         })
     }
 
     /// How many events a program of `steps` steps consists of: every step, or every pass begun.
     pub(crate) fn events(&self, steps: u64) -> u64 {
         match *self {
-            Self::OnePass { blocks } => steps.div_ceil(blocks),
+            Self::OnePass { blocks } | Self::InOrder { blocks } => steps.div_ceil(blocks),
             _ => steps,
         }
     }
@@ -79,13 +94,13 @@ impl Sampling {
     /// Refuses what cannot be drawn, or not under this adjacency.
     pub(crate) fn check(&self, adjacency: Adjacency, units: u64) -> Result<()> {
         match *self {
-            Self::FixedSize { .. } if adjacency == Adjacency::AddRemove => {
+            Self::FixedSize { .. } | Self::InOrder { .. } if adjacency == Adjacency::AddRemove => {
                 Err(Error::SecretCount { sampling: self.name(), adjacency })
             }
             Self::FixedSize { size } if size == 0 || size > units => {
                 Err(Error::invalid("batch-size", size, "from 1 to the number of private rows"))
             }
-            Self::OnePass { blocks } if !(1..1 << 32).contains(&blocks) => {
+            Self::OnePass { blocks } | Self::InOrder { blocks } if !(1..1 << 32).contains(&blocks) => {
                 Err(Error::invalid("blocks", blocks, "a whole number from 1 to 2^32 - 1"))
             }
             _ => Ok(()),
@@ -102,62 +117,6 @@ pub(crate) struct Draw<'a> {
     pub(crate) assignment: &'a Assignment,
 }
 
-/// The units of one step. Public in name only: nobody outside can make one.
-pub enum Selection {
-    /// All units.
-    Everyone,
-    /// A bit for every unit.
-    Some(Vec<u64>),
-    /// Each on its own, drawn when they are asked for.
-    Poisson(Poisson),
-}
-
-/// Units that share a stream.
-const GROUP: usize = 1 << 12;
-
-/// A bit for every unit of a group.
-type GroupMask = [u64; GROUP / 64];
-
-/// A Poisson sample, drawn group by group by whoever needs a group first: so threads share that work, too.
-pub struct Poisson {
-    key: RunKey,
-    step: u64,
-    limit: u64,
-    groups: Vec<OnceLock<GroupMask>>,
-}
-
-impl Poisson {
-    /// 64 units, or zeros beyond the last group. Of the last group, more units are drawn than there may be.
-    fn word(&self, number: usize) -> u64 {
-        let group = number / (GROUP / 64);
-        let Some(mask) = self.groups.get(group) else { return 0 };
-        mask.get_or_init(|| self.draw(group))[number % (GROUP / 64)]
-    }
-
-    /// Exact Bernoulli inclusion: a unit joins iff a uniform 64-bit fraction is below ⌊q·2^64⌋, so with
-    /// probability at most q, and less than 2^{−64} below it. The fraction is compared from the top, 16
-    /// bits first; the rest is drawn only on a tie.
-    fn draw(&self, group: usize) -> GroupMask {
-        let top = self.limit >> 48;
-        let mut mask = [0; GROUP / 64];
-        let mut stream = self.key.stream(Purpose::Sampling, self.step, group as u64);
-        for quad in (0..GROUP).step_by(4) {
-            let word = stream.word();
-            if !any_lane_below(word, top + 1) {
-                continue;
-            }
-            for unit in quad..quad + 4 {
-                let bits = word >> (16 * (unit - quad)) & 0xffff;
-                let fraction = if bits == top { bits << 48 | stream.word() >> 16 } else { bits << 48 };
-                if fraction < self.limit {
-                    mask[unit / 64] |= 1 << (unit % 64);
-                }
-            }
-        }
-        mask
-    }
-}
-
 impl Draw<'_> {
     /// The units of a step. It depends on nothing but the run's key, the step and the number of units.
     pub(crate) fn select(&self, step: u64) -> Selection {
@@ -167,11 +126,16 @@ impl Draw<'_> {
             Sampling::Poisson { rate } => {
                 // q < 1 has at most 53 significant bits: q·2^64 is exact, and below 2^64.
                 let limit = (rate.get() * 2f64.powi(64)) as u64;
-                let groups = (0..self.units.div_ceil(GROUP)).map(|_| OnceLock::new()).collect();
-                Selection::Poisson(Poisson { key: self.key.clone(), step, limit, groups })
+                Selection::Poisson(Poisson::new(self.key.clone(), step, limit, self.units))
             }
             Sampling::FixedSize { size } => self.fixed_size(size as usize, step),
             Sampling::OnePass { blocks } => self.one_pass(blocks, step),
+            Sampling::InOrder { blocks } => {
+                let bound =
+                    |block: u64| (u128::from(block) * self.units as u128 / u128::from(blocks)) as usize;
+                let block = step % blocks;
+                Selection::InOrder(bound(block)..bound(block + 1))
+            }
         }
     }
 
@@ -183,7 +147,7 @@ impl Draw<'_> {
             let unit = stream.below(last as u64 + 1) as usize;
             mask.set(if mask.get(unit) { last } else { unit });
         }
-        Selection::Some(mask.bits)
+        mask.into_selection()
     }
 
     fn one_pass(&self, blocks: u64, step: u64) -> Selection {
@@ -197,7 +161,7 @@ impl Draw<'_> {
         for (unit, _) in assigned.iter().enumerate().filter(|&(_, &of)| of == block) {
             mask.set(unit);
         }
-        Selection::Some(mask.bits)
+        mask.into_selection()
     }
 
     /// The block of every unit in a pass.
@@ -226,71 +190,9 @@ impl Draw<'_> {
     }
 }
 
-/// The blocks of the last pass drawn, with its number: every step of a pass needs them.
+/// The blocks of the last pass drawn, with its number: every step of a pass needs them. Four bytes a unit, so that
+/// [`Sampling::InOrder`] is the one for rows that do not fit into memory.
 pub(crate) type Assignment = Mutex<Option<(u64, Vec<u32>)>>;
-
-/// Whether any of the four 16-bit lanes of a word is below `bound`; may also say yes otherwise, if the bound is
-/// large. For bounds up to 2^15 it is exact: a lane below the bound borrows into its top bit when the bound is
-/// subtracted, and no lane at or above it does (a borrow from the lane to its right changes neither).
-fn any_lane_below(word: u64, bound: u64) -> bool {
-    const ONES: u64 = 0x0001_0001_0001_0001;
-    bound > 1 << 15 || word.wrapping_sub(ONES * bound) & !word & (ONES << 15) != 0
-}
-
-struct Mask {
-    bits: Vec<u64>,
-}
-
-impl Mask {
-    fn new(units: usize) -> Self {
-        Self { bits: vec![0; units.div_ceil(64)] }
-    }
-
-    fn set(&mut self, unit: usize) {
-        self.bits[unit / 64] |= 1 << (unit % 64);
-    }
-
-    fn get(&self, unit: usize) -> bool {
-        self.bits[unit / 64] >> (unit % 64) & 1 == 1
-    }
-}
-
-impl Selection {
-    /// These units of so many; numbers beyond are left out.
-    pub(crate) fn of(chosen: &[usize], units: usize) -> Self {
-        let mut mask = Mask::new(units);
-        chosen.iter().filter(|unit| **unit < units).for_each(|unit| mask.set(*unit));
-        Self::Some(mask.bits)
-    }
-
-    /// The chosen units of a range, counted from the range's start, in order.
-    pub(crate) fn within(&self, range: Range<usize>) -> Vec<usize> {
-        let bits = |number: usize| match self {
-            Self::Everyone => u64::MAX,
-            Self::Some(bits) => bits[number],
-            Self::Poisson(sample) => sample.word(number),
-        };
-        if let Self::Everyone = self {
-            return (0..range.len()).collect();
-        }
-        let mut chosen = Vec::new();
-        let mut unit = range.start;
-        while unit < range.end {
-            // The chosen units of this word, from `unit` on.
-            let mut word = bits(unit / 64) >> (unit % 64) << (unit % 64);
-            let base = unit / 64 * 64;
-            while word != 0 {
-                chosen.push(base + word.trailing_zeros() as usize);
-                word &= word - 1;
-            }
-            unit = base + 64;
-        }
-        // The last word may reach beyond the range.
-        while chosen.pop_if(|last| *last >= range.end).is_some() {}
-        chosen.iter_mut().for_each(|unit| *unit -= range.start);
-        chosen
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -302,29 +204,6 @@ mod tests {
         let assignment = Assignment::default();
         let draw = Draw { sampling, adjacency, units, key: &key, assignment: &assignment };
         draw.select(step).within(0..units)
-    }
-
-    /// No lane below a bound is ever overlooked: that would be a unit left out.
-    #[test]
-    fn lanes_below_a_bound_are_seen() {
-        let mut stream = Randomness::Seed(3).key(0).unwrap().stream(Purpose::Sampling, 0, 0);
-        for bound in [1u64, 2, 3, 66, 1214, 0x7fff, 0x8000, 0x8001, 0xffff, 0x10000] {
-            let mut overlooked = 0;
-            for i in 0..20_000u64 {
-                let mut word = stream.word();
-                if i % 3 == 0 {
-                    // Lanes at and around the bound.
-                    word = (0..4).fold(0, |all, lane| {
-                        all << 16 | (bound + (word >> (16 * lane)) % 5).wrapping_sub(2) & 0xffff
-                    });
-                }
-                let is_below = (0..4).any(|lane| word >> (16 * lane) & 0xffff < bound);
-                assert!(any_lane_below(word, bound) || !is_below, "{word:x} {bound}");
-                overlooked += u32::from(any_lane_below(word, bound) && !is_below);
-            }
-            // Borrows from a lane to its left can only happen where the answer is yes already.
-            assert!(bound > 1 << 15 || overlooked == 0, "{bound}: {overlooked}");
-        }
     }
 
     #[test]
@@ -391,14 +270,30 @@ mod tests {
         }
     }
 
+    /// Parts of the order of the source, every pass alike.
     #[test]
-    fn selections_are_cut_to_ranges() {
-        let selection = Selection::Some(vec![1 | 1 << 5 | 1 << 63, 1 << 2]);
-        let within = |range| selection.within(range);
-        assert_eq!(within(0..128), [0, 5, 63, 66]);
-        assert_eq!(within(5..64), [0, 58]);
-        assert_eq!(within(6..63), [0usize; 0]);
-        assert_eq!(within(64..67), [2]);
+    fn a_pass_in_order_is_cut_evenly() {
+        for (units, blocks) in [(10_000, 7), (5, 9), (64, 1), (0, 3), (1 << 20, 1000)] {
+            let sampling = Sampling::InOrder { blocks };
+            let part = |step| chosen(sampling, Adjacency::ReplaceOne, units, step);
+            let parts: Vec<Vec<usize>> = (0..blocks).map(part).collect();
+            assert_eq!(parts.concat(), (0..units).collect::<Vec<_>>());
+            let even = units / blocks as usize;
+            assert!(parts.iter().all(|part| (even..=even + 1).contains(&part.len())));
+            assert_eq!(part(blocks), parts[0]);
+        }
+    }
+
+    /// In order costs what one pass costs.
+    #[test]
+    fn passes_have_one_event() {
+        let noise = NoiseMultiplier::new(2.0).unwrap();
+        for steps in [1, 7, 8, 20] {
+            let events = |sampling: Sampling| {
+                sampling.gaussian_events(noise, Steps::new(steps).unwrap(), 1000).unwrap()
+            };
+            assert_eq!(events(Sampling::InOrder { blocks: 7 }), events(Sampling::OnePass { blocks: 7 }));
+        }
     }
 
     #[test]
@@ -407,5 +302,9 @@ mod tests {
         assert!(matches!(fixed.check(Adjacency::AddRemove, 10), Err(Error::SecretCount { .. })));
         assert!(matches!(fixed.check(Adjacency::ReplaceOne, 4), Err(Error::InvalidParameter { .. })));
         assert!(Sampling::OnePass { blocks: 0 }.check(Adjacency::ReplaceOne, 4).is_err());
+        let in_order = |blocks| Sampling::InOrder { blocks };
+        assert!(matches!(in_order(2).check(Adjacency::AddRemove, 10), Err(Error::SecretCount { .. })));
+        assert!(in_order(0).check(Adjacency::ReplaceOne, 4).is_err());
+        assert!(in_order(2).check(Adjacency::ReplaceOne, 4).is_ok());
     }
 }

@@ -205,6 +205,19 @@ pub trait BlockSource: Send + Sync {
     /// Shows a block, whole or in pieces: each piece holds the units that follow those of the last. Units
     /// beyond the promised ones are not looked at. An error must not depend on a value.
     fn visit(&self, block: usize, visit: &mut dyn FnMut(Block<'_>)) -> Result<()>;
+
+    /// The same, until `visit` answers false. A source that can stop in the middle of a block should: otherwise
+    /// the rest of it is read for nobody.
+    fn visit_while(&self, block: usize, visit: &mut dyn FnMut(Block<'_>) -> bool) -> Result<()> {
+        let mut is_wanted = true;
+        self.visit(block, &mut |piece| is_wanted = is_wanted && visit(piece))
+    }
+
+    /// What a unit takes in memory, at most or on average; it decides whether units are kept there. Unless a source
+    /// knows better: a sparse row with an entry in every column, in double precision.
+    fn bytes_per_unit(&self) -> u64 {
+        12 * self.width() as u64 + 8
+    }
 }
 
 /// A shared or boxed source is one too.
@@ -227,6 +240,14 @@ impl<P: Deref<Target: BlockSource> + Send + Sync> BlockSource for P {
 
     fn visit(&self, block: usize, visit: &mut dyn FnMut(Block<'_>)) -> Result<()> {
         (**self).visit(block, visit)
+    }
+
+    fn visit_while(&self, block: usize, visit: &mut dyn FnMut(Block<'_>) -> bool) -> Result<()> {
+        (**self).visit_while(block, visit)
+    }
+
+    fn bytes_per_unit(&self) -> u64 {
+        (**self).bytes_per_unit()
     }
 }
 
@@ -275,6 +296,17 @@ impl<S: BlockSource, P: BlockSource> BlockSource for Joined<S, P> {
             None => self.first.visit(block, visit),
             Some(block) => self.second.visit(block, visit),
         }
+    }
+
+    fn visit_while(&self, block: usize, visit: &mut dyn FnMut(Block<'_>) -> bool) -> Result<()> {
+        match block.checked_sub(self.first.blocks()) {
+            None => self.first.visit_while(block, visit),
+            Some(block) => self.second.visit_while(block, visit),
+        }
+    }
+
+    fn bytes_per_unit(&self) -> u64 {
+        self.first.bytes_per_unit().max(self.second.bytes_per_unit())
     }
 }
 
@@ -344,6 +376,10 @@ impl<T: Number> BlockSource for DenseTable<T> {
         let lengths = Some(&self.lengths[block]);
         visit(T::dense(DenseBlock { values, width: self.width, lengths }));
         Ok(())
+    }
+
+    fn bytes_per_unit(&self) -> u64 {
+        (size_of::<T>() * self.width) as u64
     }
 }
 

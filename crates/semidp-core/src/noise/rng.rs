@@ -20,6 +20,10 @@ pub(crate) enum Purpose {
     Sampling = 1,
     /// The noise of a release.
     Noise = 2,
+    /// The key of the seals of checkpoints.
+    Seal = 3,
+    /// The key of the fingerprint of the rows.
+    Fingerprint = 4,
 }
 
 /// Where the key of a run comes from.
@@ -69,6 +73,24 @@ impl fmt::Debug for RunKey {
 }
 
 impl RunKey {
+    /// For the file that a run is continued from, and nothing else.
+    pub(crate) fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// As the file has it.
+    pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// A key for another purpose, which tells nothing about this one.
+    pub(crate) fn derived(&self, purpose: Purpose) -> [u8; 32] {
+        let mut stream = self.stream(purpose, 0, 0);
+        let mut key = [0; 32];
+        key.chunks_exact_mut(8).for_each(|part| part.copy_from_slice(&stream.word().to_le_bytes()));
+        key
+    }
+
     /// The stream at an address: 8 bits of purpose, 32 of step, 24 of block.
     pub(crate) fn stream(&self, purpose: Purpose, step: u64, block: u64) -> Stream {
         assert!(step < 1 << 32 && block < 1 << 24, "an address out of range would repeat a stream");

@@ -88,6 +88,10 @@ impl UpdateRule for Acceleration {
         Ok(())
     }
 
+    fn describe(&self) -> String {
+        format!("{self:?}")
+    }
+
     /// A flat loss keeps the noise of step t with a weight of about t(1 − t²/T²), which is as good as a mean of 0.82·T.
     fn averaged_steps(&self, steps: f64) -> Option<f64> {
         Some((0.82 * steps).max(1.0))
@@ -228,7 +232,7 @@ impl Algorithm for Accelerated {
         &self,
         recipe: &Recipe<'_>,
         data: TrainingData,
-        conduct: Conduct,
+        mut conduct: Conduct<'_>,
         on_step: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Trained> {
         smooth_only(self.name(), recipe.loss)?;
@@ -237,11 +241,10 @@ impl Algorithm for Accelerated {
             Error::invalid("public", "no rows", requirement)
         })?;
         let session = conduct.session(recipe, data.private)?;
-        let rows = session.units().map(|rows| rows as u64);
-        if rows == Some(0) {
+        if session.units() == Some(0) {
             return ThrowAway::fit(recipe, Some(&public));
         }
-        let mut planned = recipe.plan(Some(&public), session.width() - 1, rows, self.public_use())?;
+        let mut planned = recipe.plan(Some(&public), &session, self.public_use())?;
         planned.sgd.average = Average::Last;
         let learned = Learned::of(recipe, &planned, &public)?;
         let schedule = learned.schedule(planned.sgd.l2, planned.sgd.steps.get());
@@ -255,7 +258,7 @@ impl Algorithm for Accelerated {
         planned.say("gamma", json!(schedule.gamma), "theory");
         planned.sgd.update = Box::new(schedule);
         let mixed = Mixed::of(recipe, &planned);
-        let trained = planned.run(self.name(), &session, Some(&public), recipe.budget.delta(), on_step)?;
+        let trained = planned.run(self.name(), &session, Some(&public), recipe, &conduct, on_step)?;
         Ok(mixed.told(trained))
     }
 }

@@ -1,13 +1,13 @@
 //! The algorithms: one file each, and one line in [`ALGORITHMS`].
 
 use super::{
-    Accelerated, DpSgd, Model, NonPrivate, PdaFirstOrder, PdaMd, PublicRows, Recipe, SemiDpSgd, ThrowAway,
-    Trained,
+    Accelerated, DpSgd, Keeping, Model, NonPrivate, PdaFirstOrder, PdaMd, PublicRows, Recipe, SemiDpSgd,
+    ThrowAway, Trained,
 };
 use crate::loss::Loss;
 use crate::{Error, Result};
 use semidp_accounting::PrivacyBudget;
-use semidp_core::{BlockSource, Budget, Private, Randomness, Session};
+use semidp_core::{BlockSource, Budget, Ledger, NoLimit, Private, Randomness, Sampling, Session};
 use std::sync::LazyLock;
 
 /// Rows, still on their sides of the wall.
@@ -19,27 +19,49 @@ pub struct TrainingData {
 }
 
 /// How a run is carried out. None of it makes a difference to what is promised, but for a seed.
-#[derive(Debug, Clone, Copy)]
-pub struct Conduct {
+pub struct Conduct<'c> {
     /// Where noise comes from.
     pub randomness: Randomness,
     /// At most so many threads; all there are by default.
     pub threads: Option<usize>,
+    /// What else must grant the cost, besides the budget of the run itself.
+    pub ledger: Option<Box<dyn Ledger>>,
+    /// Keeps the run as it goes. Its key replaces `randomness`.
+    pub keeping: Option<&'c Keeping>,
+    /// Private rows that fit into so many bytes are read into memory, others are streamed; without a number they stay
+    /// as they are.
+    pub memory: Option<u64>,
 }
 
-impl Conduct {
+impl Conduct<'_> {
+    /// With noise from here, and nothing else out of the ordinary.
+    pub fn new(randomness: Randomness) -> Self {
+        Self { randomness, threads: None, memory: None, ledger: None, keeping: None }
+    }
+
     /// A session that grants no more than the budget, however the noise was calibrated.
-    pub(super) fn session<S: BlockSource>(
-        &self,
+    pub(super) fn session(
+        &mut self,
         recipe: &Recipe<'_>,
-        rows: Private<S>,
-    ) -> Result<Session<S>> {
+        rows: Private<Box<dyn BlockSource>>,
+    ) -> Result<Session<Box<dyn BlockSource>>> {
         let mut session = Session::new(rows, recipe.adjacency)?.with_randomness(self.randomness);
-        if let PrivacyBudget::Approximate { epsilon, delta } = recipe.budget {
-            session = session.with_ledger(Budget::new(epsilon, delta));
+        let ledger = self.ledger.take().unwrap_or_else(|| Box::new(NoLimit));
+        session = match recipe.budget {
+            // The durable one comes last: what it grants is spent.
+            PrivacyBudget::Approximate { epsilon, delta } => {
+                session.with_ledger((Budget::new(epsilon, delta), ledger))
+            }
+            _ => session.with_ledger(ledger),
+        };
+        if let Some(keeping) = self.keeping {
+            session = session.with_key_file(keeping.key());
         }
-        Ok(match self.threads {
-            Some(threads) => session.with_threads(threads),
+        if let Some(threads) = self.threads {
+            session = session.with_threads(threads);
+        }
+        Ok(match self.memory {
+            Some(memory) => session.arranged(memory)?,
             None => session,
         })
     }
@@ -47,10 +69,14 @@ impl Conduct {
 
 /// Where a run stands. The model is released: it may be shown.
 pub struct Progress<'a> {
-    /// Steps done,
+    /// Steps done, 0 before the first,
     pub step: u64,
     /// of so many.
     pub steps: u64,
+    /// How private batches are drawn.
+    pub sampling: Sampling,
+    /// Whether private rows did not fit into memory, where their number is public.
+    pub is_streamed: bool,
     /// The iterate after them.
     pub model: &'a Model,
 }
@@ -110,7 +136,7 @@ pub trait Algorithm: Sync {
         &self,
         recipe: &Recipe<'_>,
         data: TrainingData,
-        conduct: Conduct,
+        conduct: Conduct<'_>,
         on_step: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Trained>;
 }

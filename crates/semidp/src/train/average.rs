@@ -63,6 +63,17 @@ impl Averaged {
         self.sum.iter_mut().zip(w).for_each(|(sum, w)| *sum += weight * w);
     }
 
+    /// All it remembers, to go on from later.
+    pub(super) fn state(&self) -> Vec<Vec<f64>> {
+        vec![self.sum.clone(), vec![self.weight]]
+    }
+
+    /// Goes on from what [`Averaged::state`] told.
+    pub(super) fn restore(&mut self, state: &[Vec<f64>]) {
+        self.sum.copy_from_slice(&state[0]);
+        self.weight = state[1][0];
+    }
+
     /// The average, or the last iterate.
     pub(super) fn weights(self, last: Vec<f64>) -> Vec<f64> {
         if self.weight == 0.0 { last } else { self.sum.into_iter().map(|sum| sum / self.weight).collect() }

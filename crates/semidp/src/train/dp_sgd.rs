@@ -38,7 +38,7 @@ impl Algorithm for DpSgd {
         &self,
         recipe: &Recipe<'_>,
         data: TrainingData,
-        conduct: Conduct,
+        mut conduct: Conduct<'_>,
         on_step: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Trained> {
         let public = data.public.filter(|rows| !rows.is_empty());
@@ -47,16 +47,15 @@ impl Algorithm for DpSgd {
             None => data.private,
         };
         let session = conduct.session(recipe, rows)?;
-        let rows = session.units().map(|rows| rows as u64);
-        if rows == Some(0) {
+        if session.units() == Some(0) {
             return ThrowAway::fit(recipe, None);
         }
-        let mut planned = recipe.plan(public.as_ref(), session.width() - 1, rows, self.public_use())?;
+        let mut planned = recipe.plan(public.as_ref(), &session, self.public_use())?;
         planned.provenance.push(entry(
             "learning-rate-unit",
             json!("of gradients over the clip norm, as in De et al. (2022)"),
             "theory",
         ));
-        planned.run(self.name(), &session, None, recipe.budget.delta(), on_step)
+        planned.run(self.name(), &session, None, recipe, &conduct, on_step)
     }
 }

@@ -122,6 +122,12 @@ impl UpdateRule for Descending<'_> {
         Err(Error::invalid("learning-rate", self.size, "a finite number > 0"))
     }
 
+    /// Loss, rows and start of the map are known from elsewhere.
+    fn describe(&self) -> String {
+        let MirrorMap { ridge, least, .. } = &self.map;
+        format!("Mirror {{ size: {:?}, ridge: {ridge:?}, least: {least:?} }}", self.size)
+    }
+
     fn begin(&self, start: &[f64]) -> Box<dyn Update + '_> {
         Box::new(Mirrored { rule: self, w: start.to_vec() })
     }

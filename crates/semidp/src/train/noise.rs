@@ -44,7 +44,9 @@ pub fn noise_for(
 /// Releases that a single row takes part in.
 fn composed(sampling: Sampling, steps: Steps) -> Result<Steps> {
     Ok(match sampling {
-        Sampling::OnePass { blocks } => Steps::new(steps.get().div_ceil(blocks.max(1)))?,
+        Sampling::OnePass { blocks } | Sampling::InOrder { blocks } => {
+            Steps::new(steps.get().div_ceil(blocks.max(1)))?
+        }
         _ => steps,
     })
 }
@@ -66,6 +68,8 @@ mod tests {
             Sampling::Everyone,
             Sampling::OnePass { blocks: 40 },
             Sampling::OnePass { blocks: 20 },
+            Sampling::InOrder { blocks: 40 },
+            Sampling::InOrder { blocks: 20 },
         ] {
             let found = noise_for(budget, Adjacency::ReplaceOne, sampling, steps, 1000).unwrap();
             let cost = |factor: f64| {

@@ -42,7 +42,7 @@ impl Algorithm for NonPrivate {
         &self,
         recipe: &Recipe<'_>,
         data: TrainingData,
-        _: Conduct,
+        _: Conduct<'_>,
         _: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Trained> {
         let rows = match data.public.filter(|rows| !rows.is_empty()) {

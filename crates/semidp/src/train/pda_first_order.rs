@@ -31,7 +31,7 @@ impl Algorithm for PdaFirstOrder {
         &self,
         recipe: &Recipe<'_>,
         data: TrainingData,
-        conduct: Conduct,
+        mut conduct: Conduct<'_>,
         on_step: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Trained> {
         let alpha = match recipe.given.alpha {
@@ -46,14 +46,13 @@ impl Algorithm for PdaFirstOrder {
             Error::invalid("public", "no rows", "given for pda-first-order, which ends on public gradients")
         })?;
         let session = conduct.session(recipe, data.private)?;
-        let rows = session.units().map(|rows| rows as u64);
-        if rows == Some(0) {
+        if session.units() == Some(0) {
             return ThrowAway::fit(recipe, Some(&public));
         }
-        let mut planned = recipe.plan(Some(&public), session.width() - 1, rows, self.public_use())?;
+        let mut planned = recipe.plan(Some(&public), &session, self.public_use())?;
         planned.sgd.alpha = alpha;
         let mixed = Mixed::of(recipe, &planned);
-        let trained = planned.run(self.name(), &session, Some(&public), recipe.budget.delta(), on_step)?;
+        let trained = planned.run(self.name(), &session, Some(&public), recipe, &conduct, on_step)?;
         Ok(mixed.told(trained))
     }
 }

@@ -35,7 +35,7 @@ impl Algorithm for PdaMd {
         &self,
         recipe: &Recipe<'_>,
         data: TrainingData,
-        conduct: Conduct,
+        mut conduct: Conduct<'_>,
         on_step: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Trained> {
         smooth_only(self.name(), recipe.loss)?;
@@ -43,11 +43,10 @@ impl Algorithm for PdaMd {
             Error::invalid("public", "no rows", "given for pda-md, whose mirror map is the public loss")
         })?;
         let session = conduct.session(recipe, data.private)?;
-        let rows = session.units().map(|rows| rows as u64);
-        if rows == Some(0) {
+        if session.units() == Some(0) {
             return ThrowAway::fit(recipe, Some(&public));
         }
-        let mut planned = recipe.plan(Some(&public), session.width() - 1, rows, self.public_use())?;
+        let mut planned = recipe.plan(Some(&public), &session, self.public_use())?;
         let given = &recipe.given;
         let regularisation = given.hessian_regularisation.unwrap_or(REGULARISATION);
         let map = MirrorMap::new(recipe.loss, &public, &planned.sgd.start, regularisation)?;
@@ -78,6 +77,6 @@ impl Algorithm for PdaMd {
         );
         planned.say("least-eigenvalue", json!(map.least_eigenvalue()), "public data");
         planned.sgd.update = Box::new(map.descent(learning_rate));
-        planned.run(self.name(), &session, None, recipe.budget.delta(), on_step)
+        planned.run(self.name(), &session, None, recipe, &conduct, on_step)
     }
 }

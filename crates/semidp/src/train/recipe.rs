@@ -15,14 +15,14 @@
 use super::directions::can_tell_directions;
 use super::learned::{self, Stepping};
 use super::{
-    Alpha, Average, Batches, Model, Progress, PublicGradient, PublicRows, PublicUse, Sgd, StepSize, Trained,
-    best_ridge, minimise, noise_for,
+    Alpha, Average, Batches, Conduct, Model, Progress, PublicGradient, PublicRows, PublicUse, Sgd, StepSize,
+    Trained, best_ridge, minimise, noise_for,
 };
 use crate::domain::Domain;
 use crate::loss::Loss;
 use crate::{Error, Result};
 use semidp_accounting::{PrivacyBudget, Provenance};
-use semidp_core::{Adjacency, BlockSource, Delta, SampleRate, Sampling, Session, Steps};
+use semidp_core::{Adjacency, BlockSource, SampleRate, Sampling, Session, Steps};
 use serde_json::{Value, json};
 
 const PUBLIC_BATCH: usize = 200;
@@ -138,14 +138,18 @@ impl Planned<'_> {
         algorithm: &str,
         session: &Session<S>,
         public: Option<&PublicRows>,
-        delta: Delta,
+        recipe: &Recipe<'_>,
+        conduct: &Conduct<'_>,
         on_step: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Trained> {
-        let steps = self.sgd.steps.get();
+        let (steps, sampling) = (self.sgd.steps.get(), self.sgd.sampling);
+        let is_streamed = session.is_streamed() == Some(true);
         let mut model = self.sgd.start.clone();
-        let mut trained = self.sgd.train(session, public, delta, &mut |step, w| {
+        let (delta, keeping) = (recipe.budget.delta(), conduct.keeping);
+        on_step(Progress { step: 0, steps, sampling, is_streamed, model: &model });
+        let mut trained = self.sgd.train_kept(session, public, delta, keeping, &mut |step, w| {
             model.weights.copy_from_slice(w);
-            on_step(Progress { step, steps, model: &model });
+            on_step(Progress { step, steps, sampling, is_streamed, model: &model });
         })?;
         let certificate = &mut trained.certificate;
         certificate.mechanism = format!("train: {algorithm}, {}", certificate.mechanism);
@@ -185,18 +189,18 @@ impl<'a> Recipe<'a> {
         Model::zero(features, self.loss.outputs(), self.has_intercept)
     }
 
-    /// Plans a run on `rows` private rows, of `features` columns; `None` where their number is secret. What public
-    /// rows there are teach clip norm and step size, whatever else they are used for.
-    pub fn plan(
+    /// Plans a run on the rows of a session, of which it knows the columns, their number where that is public, and
+    /// whether they are streamed. What public rows there are teach clip norm and step size, whatever else they are used for.
+    pub fn plan<S: BlockSource>(
         &self,
         public: Option<&PublicRows>,
-        features: usize,
-        rows: Option<u64>,
+        session: &Session<S>,
         public_use: PublicUse,
     ) -> Result<Planned<'a>> {
         let given = &self.given;
         let public = public.filter(|rows| !rows.is_empty());
-        let shape = self.shape(rows)?;
+        let (features, rows) = (session.width() - 1, session.units().map(|rows| rows as u64));
+        let shape = self.shape(rows, session.is_streamed() == Some(true))?;
         let noise_multiplier = noise_for(
             self.budget,
             self.adjacency,
@@ -233,7 +237,7 @@ impl<'a> Recipe<'a> {
             (None, Some((rows, fit))) => learned::clip_norm(self.loss, rows, &fit.model)?,
             (given, _) => needs("clip-norm", given)?,
         };
-        let learned = teachers.map(|(rows, fit)| {
+        let learned = teachers.filter(|_| given.learning_rate.is_none()).map(|(rows, fit)| {
             let steps = shape.steps.get() as f64;
             let is_cold = warm_start == WarmStart::Cold;
             learned::step_size(
@@ -248,7 +252,7 @@ impl<'a> Recipe<'a> {
         let learning_rate = needs("learning-rate", given.learning_rate.or(learned.map(|rate| rate * unit)))?;
         let alpha = given.alpha.unwrap_or(match (shape.sampling, semi_public) {
             // Fresh rows in every step.
-            (Sampling::OnePass { .. }, _) => Alpha::PerStep,
+            (Sampling::OnePass { .. } | Sampling::InOrder { .. }, _) => Alpha::PerStep,
             (_, Some(rows)) if !can_tell_directions(rows.len(), start.stride()) => Alpha::Horizon,
             _ => Alpha::ByDirection,
         });
@@ -278,12 +282,7 @@ impl<'a> Recipe<'a> {
             public_l2: if given.l2.is_some() { 0.0 } else { ridge },
             public_seed: 1,
         };
-        let mut provenance = self.provenance(&sgd, semi_public.is_some(), warm_start);
-        provenance.push(entry(
-            "learning-rate",
-            json!(learning_rate),
-            source_of(given.learning_rate, "public data"),
-        ));
+        let mut provenance = self.provenance(&sgd, learning_rate, semi_public.is_some(), warm_start);
         if let (WarmStart::Ridge, None, Some(fit)) = (warm_start, given.l2, &fit) {
             provenance.push(entry("ridge", json!(fit.ridge), fit.ridge_source));
         }
@@ -291,12 +290,18 @@ impl<'a> Recipe<'a> {
     }
 
     /// What was given is the user's only where it is what is used.
-    fn provenance(&self, sgd: &Sgd<'_>, semi: bool, warm_start: WarmStart) -> Vec<Provenance> {
+    fn provenance(
+        &self,
+        sgd: &Sgd<'_>,
+        learning_rate: f64,
+        semi: bool,
+        warm_start: WarmStart,
+    ) -> Vec<Provenance> {
         let given = &self.given;
         let learned = "public data";
         let (rate, blocks) = match sgd.sampling {
             Sampling::Poisson { rate } => (Some(rate.get()), None),
-            Sampling::OnePass { blocks } => (None, Some(blocks)),
+            Sampling::OnePass { blocks } | Sampling::InOrder { blocks } => (None, Some(blocks)),
             _ => (None, None),
         };
         let is_sized = given.sample_rate.is_some() || given.expected_batch.is_some();
@@ -311,6 +316,7 @@ impl<'a> Recipe<'a> {
             entry("expected-batch", json!(sgd.batch), batch_source),
             entry("steps", json!(sgd.steps.get()), source_of(given.steps, "theory")),
             entry("noise-multiplier", json!(sgd.noise_multiplier.get()), "calibration"),
+            entry("learning-rate", json!(learning_rate), source_of(given.learning_rate, learned)),
             entry("average", json!(sgd.average.name()), source_of(given.average, "theory")),
             entry("l2", json!(sgd.l2), source_of(given.l2, "default")),
             entry("warm-start", json!(warm_start.name()), source_of(warm_start_given, "default")),

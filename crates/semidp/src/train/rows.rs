@@ -1,5 +1,6 @@
 //! Public rows in memory, with their labels.
 
+use super::checkpoint::digest;
 use crate::Result;
 use semidp_core::{Block, BlockSource, CsrBlock, DenseBlock, Public};
 use std::ops::Range;
@@ -132,6 +133,23 @@ impl PublicRows {
         match &self.storage {
             Storage::Dense(values) => &values[row * (self.features + 1)..][..self.features],
             Storage::Sparse { .. } => &[],
+        }
+    }
+
+    /// SHA-256 of everything in it: these rows are public.
+    pub(super) fn digest(&self) -> String {
+        let labels = self.labels.iter().flat_map(|label| label.to_le_bytes());
+        let shape = [self.features as u64, self.labels.len() as u64].into_iter().flat_map(u64::to_le_bytes);
+        match &self.storage {
+            Storage::Dense(values) => {
+                digest(shape.chain(labels).chain(values.iter().flat_map(|value| value.to_le_bytes())))
+            }
+            Storage::Sparse { offsets, columns, values } => {
+                let places = offsets.iter().flat_map(|offset| (*offset as u64).to_le_bytes());
+                let columns = columns.iter().flat_map(|column| column.to_le_bytes());
+                let values = values.iter().flat_map(|value| value.to_le_bytes());
+                digest(shape.chain(labels).chain(places).chain(columns).chain(values))
+            }
         }
     }
 

@@ -31,19 +31,18 @@ impl Algorithm for SemiDpSgd {
         &self,
         recipe: &Recipe<'_>,
         data: TrainingData,
-        conduct: Conduct,
+        mut conduct: Conduct<'_>,
         on_step: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Trained> {
         let public = data.public.filter(|rows| !rows.is_empty());
         let session = conduct.session(recipe, data.private)?;
-        let rows = session.units().map(|rows| rows as u64);
-        if rows == Some(0) {
+        if session.units() == Some(0) {
             // Known to be none: nothing to add, and nothing to pay.
             return ThrowAway::fit(recipe, public.as_ref());
         }
-        let planned = recipe.plan(public.as_ref(), session.width() - 1, rows, self.public_use())?;
+        let planned = recipe.plan(public.as_ref(), &session, self.public_use())?;
         let mixed = Mixed::of(recipe, &planned);
-        let trained = planned.run(self.name(), &session, public.as_ref(), recipe.budget.delta(), on_step)?;
+        let trained = planned.run(self.name(), &session, public.as_ref(), recipe, &conduct, on_step)?;
         Ok(if public.is_some() { mixed.told(trained) } else { trained })
     }
 }

@@ -8,9 +8,10 @@
 
 use super::average::Averaged;
 use super::batches::PublicBatches;
+use super::checkpoint::State;
 use super::directions::{Directions, MOST_COORDINATES};
 use super::gradient::Gradient;
-use super::{Alpha, Average, Model, PublicGradient, PublicRows, UpdateRule, Variances};
+use super::{Alpha, Average, Keeping, Model, PublicGradient, PublicRows, Update, UpdateRule, Variances};
 use crate::domain::Domain;
 use crate::loss::{Door, Objective};
 use crate::{Error, Result};
@@ -76,6 +77,18 @@ impl Sgd<'_> {
         delta: Delta,
         on_step: &mut dyn FnMut(u64, &[f64]),
     ) -> Result<Trained> {
+        self.train_kept(session, public, delta, None, on_step)
+    }
+
+    /// The same, kept as it goes, or going on from what was kept.
+    pub fn train_kept<S: BlockSource>(
+        &self,
+        session: &Session<S>,
+        public: Option<&PublicRows>,
+        delta: Delta,
+        keeping: Option<&Keeping>,
+        on_step: &mut dyn FnMut(u64, &[f64]),
+    ) -> Result<Trained> {
         let public = public.filter(|rows| !rows.is_empty());
         self.check(session.width(), public)?;
         let door = self.loss.door();
@@ -85,8 +98,39 @@ impl Sgd<'_> {
         let mut weight = self.first_weight(&mut draw)?;
         let program = Program::new(Gaussian::new(self.noise_multiplier), self.sampling, self.steps);
         let program = program.with_dimension(self.start.weights.len());
-        let (run, mut tickets) = session.authorise(program, delta)?;
-        let mut last = None;
+        let prepared = session.prepare(program, delta)?;
+        let facts = keeping.map_or_else(Vec::new, |keeping| keeping.facts(self.facts(public)));
+        let state = |update: &dyn Update, averaged: &Averaged, weight: &Weight| State {
+            update: update.state().into_iter().map(<[f64]>::to_vec).collect(),
+            average: averaged.state(),
+            alpha: State::single(weight.mean()),
+        };
+        let (run, mut tickets, mut last) = match keeping.map(|keeping| (keeping, keeping.saved())) {
+            None => {
+                let (run, tickets) = prepared.begin()?;
+                (run, tickets, None)
+            }
+            Some((keeping, None)) => {
+                keeping.first(&prepared, &facts, state(&*update, &averaged, &weight))?;
+                let (run, tickets) = keeping.begin_run(prepared)?;
+                (run, tickets, None)
+            }
+            Some((keeping, Some(saved))) => {
+                saved.check(&facts)?;
+                let (run, tickets, released) = prepared.resume(&saved.kept())?;
+                keeping.begun();
+                let kept = saved.state(&state(&*update, &averaged, &weight))?;
+                update.restore(&kept.update);
+                averaged.restore(&kept.average);
+                if self.alpha == Alpha::PerStep {
+                    weight = Weight::Same(kept.alpha[0][0]);
+                }
+                if let Some(draw) = &mut draw {
+                    (0..saved.done()).for_each(|_| drop(draw.next_batch()));
+                }
+                (run, tickets, Some(released))
+            }
+        };
         let mut model = self.start.clone();
         for ticket in tickets.by_ref() {
             let step = ticket.step() + 1;
@@ -113,10 +157,14 @@ impl Sgd<'_> {
             gradient.iter_mut().zip(&model.weights).for_each(|(g, w)| *g += self.l2 * w);
             update.advance(step, &gradient, self.domain);
             on_step(step, update.iterate());
-            last = Some(noised);
+            last = Some(noised.map(drop));
+            if let Some(keeping) = keeping {
+                let state = || state(&*update, &averaged, &weight);
+                keeping.after(&run, step, self.steps.get(), &facts, state)?;
+            }
         }
         let last = last.ok_or_else(|| Error::invalid("steps", 0, "a whole number >= 1"))?;
-        let release = run.finish(tickets, last.map(|_| averaged.weights(update.iterate().to_vec())))?;
+        let release = run.finish(tickets, last.map(|()| averaged.weights(update.iterate().to_vec())))?;
         Ok(Trained {
             model: self.start.with_weights(release.value),
             certificate: release.certificate,

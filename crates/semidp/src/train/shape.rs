@@ -22,8 +22,23 @@ pub enum Batches {
     FixedSize,
     /// Disjoint batches, one pass.
     OnePass,
+    /// The same in the order of the rows, which needs no memory for them.
+    InOrder,
     /// All rows, every time.
     Everyone,
+}
+
+impl Batches {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Poisson => "poisson",
+            Self::FixedSize => "fixed-size",
+            Self::OnePass => "one-pass",
+            Self::InOrder => "in-order",
+            Self::Everyone => "none",
+        }
+    }
 }
 
 /// The sizes of a run.
@@ -38,9 +53,11 @@ pub(super) struct Shape {
 
 impl Recipe<'_> {
     /// Batches and steps. Under add/remove they must be given, because the number of rows is secret.
-    pub(super) fn shape(&self, rows: Option<u64>) -> Result<Shape> {
+    /// Rows that are streamed are read once, unless what is given needs more.
+    pub(super) fn shape(&self, rows: Option<u64>, is_streamed: bool) -> Result<Shape> {
         let given = &self.given;
         let batches = given.batches.unwrap_or(match self.budget {
+            _ if is_streamed && rows.is_some_and(|rows| self.fits_one_pass(rows)) => Batches::InOrder,
             PrivacyBudget::Zcdp { .. } => Batches::OnePass,
             _ => Batches::Poisson,
         });
@@ -67,7 +84,7 @@ impl Recipe<'_> {
                 let sampling = Sampling::FixedSize { size: size as u64 };
                 Shape { sampling, batch: size, steps: otherwise(STEPS)?, rows: count }
             }
-            Batches::OnePass => {
+            Batches::OnePass | Batches::InOrder => {
                 let chosen = given.sample_rate.is_some() || given.expected_batch.is_some();
                 let most = (count / if chosen { batch } else { LEAST_BATCH / 2.0 }).floor().max(1.0) as u64;
                 let most = most.min(rows);
@@ -76,7 +93,10 @@ impl Recipe<'_> {
                 if steps.get() > blocks.min(rows) {
                     return Err(Error::invalid("steps", steps, "at most the number of batches in one pass"));
                 }
-                let sampling = Sampling::OnePass { blocks };
+                let sampling = match batches {
+                    Batches::InOrder => Sampling::InOrder { blocks },
+                    _ => Sampling::OnePass { blocks },
+                };
                 Shape { sampling, batch: count / blocks as f64, steps, rows: count }
             }
             Batches::Everyone => {
@@ -89,13 +109,24 @@ impl Recipe<'_> {
         })
     }
 
+    /// Whether no row is needed twice for the steps and batches that are given, if any.
+    fn fits_one_pass(&self, rows: u64) -> bool {
+        let given = &self.given;
+        let count = rows as f64;
+        let by_rate = given.sample_rate.map(|rate| rate.get() * count);
+        let batch = given.expected_batch.or(by_rate).unwrap_or(1.0);
+        // A divisor of its own is for Poisson samples.
+        by_rate.is_none_or(|rows| (rows - batch).abs() <= 0.5)
+            && given.steps.is_none_or(|steps| steps.get() as f64 <= (count / batch).floor())
+    }
+
     /// Nothing here may follow the number of rows: two constants of the user stand in for it.
     fn secret_shape(&self, batches: Batches) -> Result<Shape> {
         let given = &self.given;
-        if batches == Batches::FixedSize {
+        if matches!(batches, Batches::FixedSize | Batches::InOrder) {
             return Err(Error::invalid(
                 "sampling",
-                "fixed-size",
+                batches.name(),
                 "poisson, one-pass or none under add-remove, where the number of private rows is secret",
             ));
         }
@@ -119,7 +150,7 @@ impl Recipe<'_> {
                 every_row(rate.get())?;
                 Sampling::Everyone
             }
-            Batches::Poisson | Batches::FixedSize => Sampling::Poisson { rate },
+            Batches::Poisson | Batches::FixedSize | Batches::InOrder => Sampling::Poisson { rate },
         };
         let steps = match (given.steps, sampling) {
             (Some(steps), _) => steps,

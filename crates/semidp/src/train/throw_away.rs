@@ -54,7 +54,7 @@ impl Algorithm for ThrowAway {
         &self,
         recipe: &Recipe<'_>,
         data: TrainingData,
-        _: Conduct,
+        _: Conduct<'_>,
         _: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Trained> {
         Self::fit(recipe, data.public.as_ref())

@@ -8,6 +8,9 @@ pub trait UpdateRule {
     /// Refuses nonsense before anything is spent.
     fn check(&self) -> Result<()>;
 
+    /// Its name and every parameter, so that a run is not continued with others.
+    fn describe(&self) -> String;
+
     /// Steps of so many whose gradient noise averages out in the model, if the rule averages by itself.
     fn averaged_steps(&self, _steps: f64) -> Option<f64> {
         None
@@ -51,6 +54,10 @@ impl UpdateRule for StepSize {
             return Ok(());
         }
         Err(Error::invalid("learning-rate", size, "a finite number > 0"))
+    }
+
+    fn describe(&self) -> String {
+        format!("{self:?}")
     }
 
     fn begin(&self, start: &[f64]) -> Box<dyn Update + '_> {

@@ -1,5 +1,5 @@
 //! Who earns more than 50,000? Logistic regression on the raw UCI Adult files, government workers public and everybody
-//! else private, by every algorithm at several budgets.
+//! else private, by Algorithm 1 and by both naive uses of the rows at several budgets.
 
 use crate::failure::Failure;
 use crate::number::{count, exact, nearest};
@@ -9,7 +9,7 @@ use flate2::read::GzDecoder;
 use semidp::domain::Everywhere;
 use semidp::theory::{TrainingPlan, TrainingProblem, plan_training};
 use semidp::train::metrics::{Metrics, Quality};
-use semidp::train::{ALGORITHMS, Conduct, Given, PublicRows, Recipe, TrainingData};
+use semidp::train::{Algorithm, Conduct, Given, PublicRows, Recipe, TrainingData, algorithm_named};
 use semidp_accounting::{Adjacency, Certificate, Delta, Epsilon, PrivacyBudget, Steps};
 use semidp_core::Randomness;
 use semidp_plot::{Axis, Chart, Series, Style};
@@ -29,6 +29,8 @@ const EPSILONS: [f64; 3] = [0.1, 0.3, 1.0];
 /// The budget that is talked about.
 const SHOWN: usize = 1;
 const DELTA: f64 = 1e-5;
+/// Algorithm 1, and the two naive uses of the same rows.
+const ALGORITHMS: [&str; 3] = ["semi-dp-sgd", "dp-sgd", "throw-away"];
 
 /// One model.
 struct Trained {
@@ -107,6 +109,10 @@ fn budget(epsilon: f64) -> Result<PrivacyBudget, Failure> {
     Ok(PrivacyBudget::Approximate { epsilon: Epsilon::new(epsilon)?, delta: Delta::new(DELTA)? })
 }
 
+fn shown() -> Result<Vec<&'static dyn Algorithm>, Failure> {
+    ALGORITHMS.into_iter().map(|name| Ok(algorithm_named(name)?)).collect()
+}
+
 fn train_at(
     epsilon: f64,
     columns: &Columns,
@@ -124,10 +130,10 @@ fn train_at(
         given: Given::default(),
     };
     let mut all = Vec::new();
-    for algorithm in ALGORITHMS {
+    for algorithm in shown()? {
         let private = columns.private_rows(&folder.join("private.data"), LoadOptions::default())?;
         let data = TrainingData { private: private.in_memory()?.boxed(), public: Some(public.clone()) };
-        let conduct = Conduct { randomness: Randomness::OperatingSystem, threads: None };
+        let conduct = Conduct::new(Randomness::OperatingSystem);
         let done = algorithm.train(&recipe, data, conduct, &mut |_| ())?;
         let measured = Metrics::of(&*loss, &done.model, test).map(|metrics| metrics.kind);
         let Some(Quality::Classification { accuracy, auc: Some(auc) }) = measured else {
@@ -189,9 +195,9 @@ impl Training {
     /// AUC against ε.
     pub fn chart(&self) -> Chart {
         let series = ALGORITHMS.iter().enumerate().map(|(colour, algorithm)| {
-            let own = self.trained.iter().filter(|trained| trained.algorithm == algorithm.name());
+            let own = self.trained.iter().filter(|trained| trained.algorithm == *algorithm);
             Series {
-                name: algorithm.name().into(),
+                name: (*algorithm).into(),
                 points: own.map(|trained| (trained.epsilon, trained.auc)).collect(),
                 style: Style::Line,
                 colour,
@@ -219,8 +225,7 @@ impl Training {
         headings.push(format!("accuracy at\nepsilon {}", EPSILONS[SHOWN]));
         headings.push(String::new());
         let auc = |algorithm: &str, epsilon| self.at(algorithm, epsilon).map_or(f64::NAN, |t| t.auc);
-        let cells = ALGORITHMS.iter().map(|algorithm| {
-            let name = algorithm.name();
+        let cells = ALGORITHMS.map(|name| {
             let plan = self.plans.iter().find(|plan| plan.name == name);
             let mut row =
                 vec![name.to_string(), plan.map_or_else(String::new, |p| nearest(p.averaged_noise, 2))];
@@ -231,7 +236,7 @@ impl Training {
             row.push(bar(auc(name, EPSILONS[SHOWN])));
             row
         });
-        let cells: Vec<Vec<String>> = cells.collect();
+        let cells = cells.to_vec();
         let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
         let mut points = vec![
             "Algorithm 1 (semi-dp-sgd) weighs public and private gradients direction by direction, by what each \

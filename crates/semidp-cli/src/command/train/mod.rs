@@ -1,5 +1,6 @@
 //! `semidp train`: a linear model of the rows of two files, with a certificate.
 
+mod keep;
 mod options;
 mod result;
 
@@ -8,6 +9,8 @@ pub use options::Train;
 use crate::failure::Failure;
 use crate::file::{self, Reserved};
 use crate::meaning::Meaning;
+use crate::memory;
+use crate::options::BudgetOptions;
 use crate::output::Output;
 use crate::progress;
 use indicatif::ProgressBar;
@@ -15,17 +18,26 @@ use result::Outcome;
 use semidp::domain::{Domain, domain_named};
 use semidp::loss::Loss;
 use semidp::train::metrics::Metrics;
-use semidp::train::{Algorithm, Conduct, Progress, PublicRows, Recipe, TrainingData, algorithm_named};
+use semidp::train::{
+    ALGORITHMS, Algorithm, Conduct, Fact, Keeping, PrivateUse, Progress, PublicRows, PublicUse, Recipe,
+    TrainingData, algorithm_named,
+};
 use semidp_accounting::{Adjacency, Epsilon, PrivacyBudget, Provenance};
-use semidp_core::{BlockSource, DenseTable, Private, Randomness};
+use semidp_core::{BlockSource, DenseTable, Private, Randomness, Sampling};
 use semidp_table::{Kind, LoadOptions, Schema};
 use semidp_tabular::{Columns, SavedModel, Task};
 use serde_json::json;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The loss is shown about so many times during a run, on at most so many rows.
 const LOOKS: u64 = 50;
 const WATCHED_ROWS: usize = 2000;
+/// What is said of a model whose certificate promises nothing.
+pub const NOT_PRIVATE: &str = "this model is NOT private: it was trained on private rows as they are";
+/// What trains on public rows alone.
+const FREE: &str = "throw-away";
 /// A weight of private gradients that a user should hear of.
 const LITTLE_WEIGHT: f64 = 1e-3;
 
@@ -52,6 +64,7 @@ impl Train {
             ("--schema", self.schema.as_ref()),
             ("--out", Some(&self.out)),
             ("--certificate", self.certificate.as_ref()),
+            ("--checkpoint", self.keep.place(&self.out).as_ref()),
         ])?;
         // What cannot be written should be known before anything is spent.
         let out = Reserved::new("--out", &self.out)?;
@@ -59,7 +72,7 @@ impl Train {
             self.certificate.as_ref().map(|path| Reserved::new("--certificate", path)).transpose()?;
 
         let mut prepared = self.prepare()?;
-        prepared.notes.extend(self.without_effect(algorithm.name(), prepared.public.is_some()));
+        prepared.notes.extend(self.without_effect(algorithm, prepared.public.is_some()));
         let (loss, loss_name) = prepared.columns.target().loss(self.hyper.loss.as_deref())?;
         let recipe = Recipe {
             loss: &*loss,
@@ -69,18 +82,43 @@ impl Train {
             adjacency: self.promise.adjacency(),
             given: self.hyper.given(),
         };
-        if self.seed.is_some() && algorithm.name() != "throw-away" {
+        if algorithm.private_use() == PrivateUse::Opened {
+            output.warn(
+                "the result is NOT private: every private row is used as it is, for comparisons only, and nothing is \
+                 promised",
+            );
+        }
+        if self.seed.is_some() && algorithm.private_use() == PrivateUse::Budgeted {
             output.warn("--seed makes noise and batches reproducible: the result is NOT private");
         }
-        let private = self.private_rows(&prepared.columns, algorithm, output)?;
+        let randomness = self.seed.map_or(Randomness::OperatingSystem, Randomness::Seed);
+        let keeping = self.keeping(algorithm, randomness, budget, &prepared.columns, &loss_name)?;
+        let (private, reading) = self.private_rows(&prepared.columns, algorithm, output)?;
+        // Rows that are only being read can be read again: until here a signal ends the process at once.
+        let keeping = match keeping {
+            Some(keeping) => Some(keeping.until(keep::on_signals()?)),
+            None => None,
+        };
         let conduct = Conduct {
-            randomness: self.seed.map_or(Randomness::OperatingSystem, Randomness::Seed),
             threads: self.threads.map(|threads| threads as usize),
+            memory: Some(self.memory.unwrap_or_else(memory::by_default)),
+            keeping: keeping.as_ref(),
+            ..Conduct::new(randomness)
         };
         let bar = progress::bar(output, "steps", 0);
         let watch = Watch::new(&prepared, &*loss, &bar);
         let data = TrainingData { private, public: prepared.public.clone() };
-        let trained = algorithm.train(&recipe, data, conduct, &mut |progress| watch.see(&progress));
+        let mut streaming = None;
+        let trained = algorithm.train(&recipe, data, conduct, &mut |progress| {
+            if progress.step == 0 {
+                reading.end();
+                streaming = progress.is_streamed.then(|| streaming_note(progress.sampling));
+                // Before the first step: it may take long.
+                streaming.iter().for_each(|note| output.note(note));
+            }
+            watch.see(&progress);
+        });
+        reading.end();
         bar.finish_and_clear();
         let mut trained = trained?;
         // A function of released iterates, so that it may be told.
@@ -91,25 +129,30 @@ impl Train {
             ));
         }
         let mut name = algorithm.name();
-        if trained.certificate.events.is_empty() && name != "throw-away" {
-            name = "throw-away";
+        if trained.certificate.events.is_empty() && algorithm.private_use() == PrivateUse::Budgeted {
+            name = FREE;
             prepared.notes.push("there are no private rows: the public rows answer alone".into());
-        } else if prepared.public.is_some() && trained.alpha < LITTLE_WEIGHT {
+        } else if algorithm.public_use() == PublicUse::Mixed
+            && prepared.public.is_some()
+            && trained.alpha < LITTLE_WEIGHT
+        {
             let note = "the private rows had next to no weight, at the full price: --algorithm throw-away costs nothing, \
                         and --alpha or a larger budget gives them more";
             prepared.notes.push(note.into());
         }
         self.describe(&mut trained.certificate.hyperparameters, &prepared.columns, &loss_name, &*domain);
-        if self.strict && self.private.is_some() && algorithm.name() != "throw-away" {
+        if self.strict && self.private.is_some() && algorithm.private_use() == PrivateUse::Budgeted {
             let check = "a strict check of the rows came first: that it passed, or which column failed it, is \
                          covered by no guarantee";
             trained.certificate.not_covered.push(check.into());
         }
+        let told = prepared.notes.len();
+        prepared.notes.extend(streaming);
         let metrics = prepared.watched.as_ref().and_then(|rows| Metrics::of(&*loss, &trained.model, rows));
         let saved = SavedModel::new(&prepared.columns, &trained.model, &loss_name, name, trained.certificate);
         let outcome = Outcome {
             saved: &saved,
-            budget,
+            budget: Some(budget).filter(|_| algorithm.private_use() != PrivateUse::Opened),
             public_rows: prepared.public.as_ref().map(PublicRows::len),
             metrics,
             validated: self.validation.is_some(),
@@ -121,28 +164,47 @@ impl Train {
             place.fill(&pretty(&json["certificate"])?)?;
         }
         out.fill(&saved.to_json()?)?;
+        if let Some(keeping) = keeping {
+            keeping.end()?;
+        }
         output.answer(&json, || outcome.text())?;
-        prepared.notes.iter().for_each(|note| output.note(note));
+        prepared.notes[..told].iter().for_each(|note| output.note(note));
         Ok(())
     }
 
     fn algorithm(&self) -> Result<&'static dyn Algorithm, Failure> {
-        let name = match (self.algorithm.as_str(), &self.private) {
-            // Nothing private: nothing to protect, and nothing to pay.
-            ("auto" | "semi-dp-sgd", None) => "throw-away",
-            ("auto", Some(_)) => "semi-dp-sgd",
-            (name, _) => name,
+        let algorithm = match self.algorithm.as_str() {
+            "auto" => ALGORITHMS[0],
+            name => algorithm_named(name)?,
         };
-        Ok(algorithm_named(name)?)
+        let helped = matches!(algorithm.public_use(), PublicUse::Mixed | PublicUse::Mirror);
+        if self.private.is_none() && helped {
+            // Nothing private: nothing to protect, and nothing to pay.
+            return Ok(algorithm_named(FREE)?);
+        }
+        Ok(algorithm)
     }
 
-    /// The budget; none is needed where nothing is spent.
+    /// The budget; none is needed where nothing is spent, and none can be kept where rows are opened.
     fn spendable(&self, algorithm: &dyn Algorithm) -> Result<PrivacyBudget, Failure> {
-        let is_free = algorithm.name() == "throw-away";
-        if is_free && self.budget.epsilon.is_none() && self.budget.rho.is_none() {
-            return Ok(PrivacyBudget::Pure { epsilon: Epsilon::new(0.0)? });
+        let nothing = PrivacyBudget::Pure { epsilon: Epsilon::new(0.0)? };
+        let BudgetOptions { epsilon, delta, rho } = self.budget;
+        let given =
+            [("--epsilon", epsilon.is_some()), ("--delta", delta.is_some()), ("--rho", rho.is_some())];
+        match algorithm.private_use() {
+            PrivateUse::Opened => match given.iter().find(|(_, is_given)| *is_given) {
+                Some((option, _)) => Err(Failure::input(
+                    format!(
+                        "{option} must not be given with --algorithm {}, which keeps no budget",
+                        algorithm.name()
+                    ),
+                    "leave the budget out to train a reference that is NOT private, or choose another algorithm",
+                )),
+                None => Ok(nothing),
+            },
+            PrivateUse::Nothing if epsilon.is_none() && rho.is_none() => Ok(nothing),
+            _ => self.budget.budget(),
         }
-        self.budget.budget()
     }
 
     /// Learns everything that public rows teach about columns.
@@ -184,6 +246,42 @@ impl Train {
         Ok(Prepared { columns, public, watched, notes })
     }
 
+    /// Keeps the run from now on, or finds the one to go on with. Whoever spends nothing needs nothing of the kind.
+    fn keeping(
+        &self,
+        algorithm: &dyn Algorithm,
+        randomness: Randomness,
+        budget: PrivacyBudget,
+        columns: &Columns,
+        loss: &str,
+    ) -> Result<Option<Keeping>, Failure> {
+        if self.private.is_none() || algorithm.private_use() != PrivateUse::Budgeted {
+            return match self.keep.resume {
+                None => Ok(None),
+                Some(_) => Err(Failure::input(
+                    "--resume must be left out: this run spends nothing and keeps nothing",
+                    "give --private and the algorithm that the run began with, or start anew without --resume",
+                )),
+            };
+        }
+        let mut facts = vec![
+            Fact::new("version", env!("CARGO_PKG_VERSION")),
+            Fact::new("algorithm", algorithm.name()),
+            Fact::new("adjacency", self.promise.adjacency().to_string()),
+            Fact::new("budget", format!("{budget:?}")),
+            Fact::new("target", self.target.as_str()),
+            Fact::new("loss", loss),
+            Fact::new("intercept", !self.hyper.no_intercept),
+        ];
+        let schema = columns.schema().columns().iter();
+        facts.extend(
+            schema.map(|column| Fact::new(&format!("column {}", column.name), format!("{:?}", column.kind))),
+        );
+        let features = columns.names().iter().zip(columns.features());
+        facts.extend(features.map(|(name, feature)| Fact::new(&format!("feature {name}"), json!(feature))));
+        self.keep.keeping(&self.out, randomness, facts)
+    }
+
     fn task(&self, schema: &Schema, notes: &mut Vec<String>) -> Result<Task, Failure> {
         if let Some(task) = self.task {
             return Ok(task.task());
@@ -196,16 +294,19 @@ impl Train {
         Ok(task)
     }
 
-    /// The private rows in memory, closed. None are read by an algorithm that throws them away.
+    /// The private rows, closed, and what shows how they are read into memory. None are read by an algorithm that
+    /// throws them away.
     fn private_rows(
         &self,
         columns: &Columns,
         algorithm: &dyn Algorithm,
         output: &Output,
-    ) -> Result<Private<Box<dyn BlockSource>>, Failure> {
+    ) -> Result<(Private<Box<dyn BlockSource>>, Reading), Failure> {
         let width = columns.features().len() + 1;
-        let Some(path) = self.private.as_ref().filter(|_| algorithm.name() != "throw-away") else {
-            return Ok(Private::new(Box::new(DenseTable::<f32>::new(Vec::new(), width)?)));
+        let is_read = algorithm.private_use() != PrivateUse::Nothing;
+        let Some(path) = self.private.as_ref().filter(|_| is_read) else {
+            let none = DenseTable::<f32>::new(Vec::new(), width)?;
+            return Ok((Private::new(Box::new(none)), Reading::new(ProgressBar::hidden())));
         };
         let mut loading = LoadOptions::default().strict(self.strict);
         let bar = match self.promise.adjacency() {
@@ -213,11 +314,10 @@ impl Train {
             // Their number is secret.
             Adjacency::AddRemove => ProgressBar::hidden(),
         };
-        let ticking = bar.clone();
-        loading = loading.on_rows(move |rows| ticking.inc(rows));
-        let rows = columns.private_rows(path, loading)?.in_memory();
-        bar.finish_and_clear();
-        Ok(rows?.boxed())
+        let reading = Reading::new(bar);
+        let ticking = reading.clone();
+        loading = loading.on_rows(move |rows| ticking.count(rows));
+        Ok((columns.private_rows(path, loading)?.boxed(), reading))
     }
 
     /// Adds what the algorithm does not know.
@@ -232,6 +332,45 @@ impl Train {
         let schema = if self.schema.is_some() { "user" } else { "public data" };
         entry("features", json!(columns.features().len()), false, schema);
     }
+}
+
+/// Counts the rows that are read into memory. Which rows a step reads is a secret of its sample, so that nothing is
+/// counted after the first step begins.
+#[derive(Clone)]
+struct Reading {
+    bar: ProgressBar,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Reading {
+    fn new(bar: ProgressBar) -> Self {
+        Self { bar, is_over: Arc::default() }
+    }
+
+    fn count(&self, rows: u64) {
+        if !self.is_over.load(Ordering::Relaxed) {
+            self.bar.inc(rows);
+        }
+    }
+
+    fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.bar.finish_and_clear();
+    }
+}
+
+/// What to know of rows that do not fit into memory.
+fn streaming_note(sampling: Sampling) -> String {
+    match sampling {
+        Sampling::InOrder { .. } => {
+            "the private rows do not fit into --memory: they are read once, batch by batch in the order of the file, \
+             which must mean nothing (a file sorted by the target trains a bad model); otherwise shuffle it"
+        }
+        _ => {
+            "the private rows do not fit into --memory: every step reads the file; --sampling in-order reads it once"
+        }
+    }
+    .into()
 }
 
 /// Shows how a run goes, on public rows and released iterates.

@@ -1,10 +1,14 @@
 //! The options of `semidp train`.
 
+use super::keep::KeepOptions;
 use crate::failure::Failure;
 use crate::number;
 use crate::options::{BudgetOptions, PromiseOptions, Sampling};
+use crate::table;
 use clap::{Args, ValueEnum};
-use semidp::train::{Alpha, Average, Batches, Given, PublicGradient, WarmStart};
+use semidp::train::{
+    ALGORITHMS, Algorithm, Alpha, Average, Batches, Given, PrivateUse, PublicGradient, WarmStart,
+};
 use semidp_accounting::{Error, SampleRate, Steps};
 use semidp_tabular::Task;
 use std::path::PathBuf;
@@ -14,9 +18,18 @@ EXAMPLE
   semidp train --private p.csv --public q.csv --target income --task classification \\
     --epsilon 1 --delta 1e-5 --out model.json";
 
+/// Every algorithm with what it is, and the example.
+fn after_help() -> String {
+    let lines = ALGORITHMS.iter().map(|algorithm| {
+        let line = format!("  {:24} {}", algorithm.name(), algorithm.about());
+        table::wrap(&line, &" ".repeat(27))
+    });
+    format!("ALGORITHMS\n{}\n\n{EXAMPLE}", lines.collect::<Vec<_>>().join("\n"))
+}
+
 /// Train a linear model on private and public rows.
 #[derive(Args)]
-#[command(after_help = EXAMPLE)]
+#[command(after_help = after_help())]
 pub struct Train {
     /// The private rows: a CSV, Parquet, NPY, NPZ or UCI .data file; without it the public rows answer alone
     #[arg(long, value_name = "FILE")]
@@ -39,7 +52,7 @@ pub struct Train {
     #[arg(long, value_name = "MODEL")]
     pub out: PathBuf,
 
-    /// How to train; `auto` is semi-dp-sgd
+    /// How to train; `auto` is the first of the list at the end
     #[arg(long, value_name = "auto|NAME", default_value = "auto")]
     pub algorithm: String,
 
@@ -72,9 +85,17 @@ pub struct Train {
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 
+    #[command(flatten)]
+    pub keep: KeepOptions,
+
     /// Threads [default: one a core]; makes no difference to the result
     #[arg(long, value_name = "N", value_parser = number::whole("threads", 1), allow_hyphen_values = true)]
     pub threads: Option<u64>,
+
+    /// Private rows are read into this much memory if they fit, and streamed otherwise: bytes, or as in 500MB or 4GB; 0
+    /// always streams [default: half of what is available]
+    #[arg(long, value_name = "SIZE", value_parser = number::parse_memory, allow_hyphen_values = true)]
+    pub memory: Option<u64>,
 
     /// Write the certificate to this file; the model holds it too
     #[arg(long, value_name = "FILE")]
@@ -94,7 +115,8 @@ pub struct HyperOptions {
     #[arg(long, value_name = "C", value_parser = number::positive("clip-norm"), allow_hyphen_values = true)]
     pub clip_norm: Option<f64>,
 
-    /// How each step picks its private rows [default: poisson; one-pass with --rho]
+    /// How each step picks its private rows [default: poisson; one-pass with --rho; in-order
+    /// for rows that do not fit into --memory]
     #[arg(long, value_enum)]
     pub sampling: Option<Sampling>,
 
@@ -114,12 +136,13 @@ pub struct HyperOptions {
     #[arg(long, value_name = "K", value_parser = number::whole("public-batch", 1), allow_hyphen_values = true)]
     pub public_batch: Option<u64>,
 
-    /// The length of a step
+    /// The length of a step; with dp-sgd, of gradients over the clip norm
     #[arg(long, value_name = "ETA", value_parser = number::positive("learning-rate"), allow_hyphen_values = true)]
     pub learning_rate: Option<f64>,
 
-    /// The weight of the private gradient: a number from 0 to 1, per-step, horizon or by-direction
-    /// [default: by-direction, or horizon if public rows are few; per-step with --sampling one-pass]
+    /// The weight of the private gradient: a number from 0 to 1, per-step, horizon, by-direction, cosine or cosine:K,
+    /// which falls from 1 to 0 in K steps [default: by-direction, or horizon if public rows are few; per-step with
+    /// --sampling one-pass or in-order; cosine with pda-first-order]
     #[arg(long, value_name = "A|RULE", value_parser = parse_alpha, allow_hyphen_values = true)]
     pub alpha: Option<Alpha>,
 
@@ -140,9 +163,13 @@ pub struct HyperOptions {
     pub l2: Option<f64>,
 
     /// Start at the best model for the public rows: with a ridge chosen by cross-validation, exactly, or not at all
-    /// [default: ridge]
+    /// [default: ridge; none with dp-sgd]
     #[arg(long, value_enum, num_args = 0..=1, default_missing_value = "ridge")]
     pub warm_start: Option<WarmStartName>,
+
+    /// What pda-md adds to the public Hessian, times the number of weights [default: 0.01]
+    #[arg(long, value_name = "REG", value_parser = parse_regularisation, allow_hyphen_values = true)]
+    pub hessian_regularisation: Option<f64>,
 
     /// Scores without a constant term
     #[arg(long)]
@@ -203,22 +230,35 @@ fn parse_alpha(text: &str) -> Result<Alpha, Error> {
         "per-step" => Ok(Alpha::PerStep),
         "horizon" => Ok(Alpha::Horizon),
         "by-direction" => Ok(Alpha::ByDirection),
-        other => match other.parse::<f64>() {
-            Ok(alpha) if (0.0..=1.0).contains(&alpha) => Ok(Alpha::Given(alpha)),
-            _ => Err(Error::InvalidParameter {
-                name: "alpha",
-                value: format!("`{text}`"),
-                requirement: "a number from 0 to 1, per-step, horizon or by-direction",
-            }),
-        },
+        "cosine" => Ok(Alpha::Cosine { horizon: None }),
+        other => {
+            let horizon = other.strip_prefix("cosine:").and_then(|steps| steps.parse::<u64>().ok());
+            match (horizon, other.parse::<f64>()) {
+                (Some(steps), _) if steps > 0 => Ok(Alpha::Cosine { horizon: Some(steps) }),
+                (_, Ok(alpha)) if (0.0..=1.0).contains(&alpha) => Ok(Alpha::Given(alpha)),
+                _ => Err(Error::InvalidParameter {
+                    name: "alpha",
+                    value: format!("`{text}`"),
+                    requirement: "a number from 0 to 1, per-step, horizon, by-direction, cosine or cosine:K",
+                }),
+            }
+        }
     }
 }
 
 fn parse_l2(text: &str) -> Result<f64, Error> {
+    not_negative("l2", text)
+}
+
+fn parse_regularisation(text: &str) -> Result<f64, Error> {
+    not_negative("hessian-regularisation", text)
+}
+
+fn not_negative(name: &'static str, text: &str) -> Result<f64, Error> {
     match text.trim().parse::<f64>() {
-        Ok(l2) if l2 >= 0.0 && l2.is_finite() => Ok(l2),
+        Ok(number) if number >= 0.0 && number.is_finite() => Ok(number),
         _ => Err(Error::InvalidParameter {
-            name: "l2",
+            name,
             value: format!("`{text}`"),
             requirement: "a finite number >= 0",
         }),
@@ -234,6 +274,7 @@ impl HyperOptions {
                 Sampling::Poisson => Batches::Poisson,
                 Sampling::FixedSize => Batches::FixedSize,
                 Sampling::OnePass => Batches::OnePass,
+                Sampling::InOrder => Batches::InOrder,
                 Sampling::None => Batches::Everyone,
             }),
             sample_rate: self.sample_rate,
@@ -259,6 +300,7 @@ impl HyperOptions {
                 WarmStartName::Ridge => WarmStart::Ridge,
             }),
             l2: self.l2,
+            hessian_regularisation: self.hessian_regularisation,
         }
     }
 }
@@ -278,42 +320,46 @@ impl Train {
     }
 
     /// Tells of options that were given and make no difference.
-    pub fn without_effect(&self, algorithm: &str, has_public: bool) -> Option<String> {
+    pub fn without_effect(&self, algorithm: &dyn Algorithm, has_public: bool) -> Option<String> {
         let hyper = &self.hyper;
-        let mixing = [
-            ("--public-batch", hyper.public_batch.is_some()),
-            ("--alpha", hyper.alpha.is_some()),
-            ("--public-gradient", hyper.public_gradient.is_some()),
-        ];
-        let noisy = [
-            ("--private", self.private.is_some()),
-            ("--strict", self.strict),
-            ("--clip-norm", hyper.clip_norm.is_some()),
-            ("--sampling", hyper.sampling.is_some()),
-            ("--sample-rate", hyper.sample_rate.is_some()),
-            ("--expected-batch", hyper.expected_batch.is_some()),
-            ("--steps", hyper.steps.is_some()),
-            ("--learning-rate", hyper.learning_rate.is_some()),
-            ("--average", hyper.average.is_some()),
-            ("--seed", self.seed.is_some()),
-            ("--threads", self.threads.is_some()),
-        ];
         let is_warm = hyper.warm_start.is_some_and(|start| !matches!(start, WarmStartName::None));
         let is_cold = hyper.warm_start.is_some() && !is_warm;
-        let (what, given): (_, Vec<_>) = match algorithm {
-            "throw-away" => (
-                "throw-away",
-                noisy.into_iter().chain(mixing).chain([("--warm-start none", is_cold)]).collect(),
+        let is_unread = algorithm.private_use() == PrivateUse::Nothing;
+        let is_quiet = algorithm.private_use() != PrivateUse::Budgeted;
+        let ignores = algorithm.ignores();
+        let ignored = |name: &str| ignores.contains(&name);
+        // Gradients of public rows that are not there are not weighed, and nothing starts at their minimum.
+        let lonely = !has_public && algorithm.private_use() == PrivateUse::Budgeted;
+        let given = [
+            ("--private", self.private.is_some(), is_unread),
+            ("--strict", self.strict, is_unread),
+            ("--clip-norm", hyper.clip_norm.is_some(), ignored("clip-norm")),
+            ("--sampling", hyper.sampling.is_some(), ignored("sampling")),
+            ("--sample-rate", hyper.sample_rate.is_some(), ignored("sample-rate")),
+            ("--expected-batch", hyper.expected_batch.is_some(), ignored("expected-batch")),
+            ("--steps", hyper.steps.is_some(), ignored("steps")),
+            ("--learning-rate", hyper.learning_rate.is_some(), ignored("learning-rate")),
+            ("--average", hyper.average.is_some(), ignored("average")),
+            ("--seed", self.seed.is_some(), is_quiet),
+            ("--threads", self.threads.is_some(), is_quiet),
+            ("--memory", self.memory.is_some(), is_quiet),
+            ("--public-batch", hyper.public_batch.is_some(), ignored("public-batch") || lonely),
+            ("--alpha", hyper.alpha.is_some(), ignored("alpha") || lonely),
+            ("--public-gradient", hyper.public_gradient.is_some(), ignored("public-gradient") || lonely),
+            ("--warm-start", is_warm, ignored("warm-start") || lonely),
+            ("--warm-start none", is_cold, ignored("warm-start") || ignored("warm-start none")),
+            (
+                "--hessian-regularisation",
+                hyper.hessian_regularisation.is_some(),
+                ignored("hessian-regularisation"),
             ),
-            "dp-sgd" => ("dp-sgd", mixing.into_iter().chain([("--warm-start", is_warm)]).collect()),
-            _ if !has_public => (
-                "training without public rows",
-                mixing.into_iter().chain([("--warm-start", is_warm)]).collect(),
-            ),
-            _ => return None,
-        };
-        let names: Vec<&str> =
-            given.iter().filter(|(_, is_given)| *is_given).map(|(name, _)| *name).collect();
+        ];
+        let names: Vec<&str> = given
+            .iter()
+            .filter(|(_, is_given, has_none)| *is_given && *has_none)
+            .map(|(name, ..)| *name)
+            .collect();
+        let what = if lonely { "training without public rows" } else { algorithm.name() };
         (!names.is_empty()).then(|| format!("no effect on {what}: {}", names.join(", ")))
     }
 

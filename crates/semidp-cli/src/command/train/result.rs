@@ -15,7 +15,8 @@ use std::path::Path;
 /// A trained model and what is known about it.
 pub struct Outcome<'a> {
     pub saved: &'a SavedModel,
-    pub budget: PrivacyBudget,
+    /// None where none was kept.
+    pub budget: Option<PrivacyBudget>,
     pub public_rows: Option<usize>,
     /// On public rows.
     pub metrics: Option<Metrics>,
@@ -31,6 +32,10 @@ impl Outcome<'_> {
     fn other_adjacency(&self) -> Value {
         let certificate = &self.saved.certificate;
         let guarantee = &certificate.guarantee;
+        // Nothing is promised, whatever is exchanged, added or removed.
+        if !certificate.declassified.is_empty() {
+            return Value::Null;
+        }
         // Rates, weights and divisors of a replace-one run come from the number of rows, which add-remove hides.
         if guarantee.adjacency == Adjacency::ReplaceOne && !certificate.events.is_empty() {
             return Value::Null;
@@ -58,6 +63,7 @@ impl Outcome<'_> {
             .collect();
         let certificate_json = serde_json::to_value(certificate)
             .map_err(|error| Failure::other(format!("cannot write the certificate as JSON: {error}")))?;
+        let is_open = !certificate.declassified.is_empty();
         let public_metrics = self.metrics.as_ref().map(|found| {
             let mut measured = metrics::json(found, &saved.target);
             measured["on"] = json!(self.measured_on());
@@ -73,14 +79,16 @@ impl Outcome<'_> {
             "public_rows": self.public_rows,
             "hyperparameters": hyperparameters,
             "public_metrics": public_metrics,
-            "budget": budget_json(self.budget),
+            "budget": self.budget.map(budget_json),
+            "private": certificate.declassified.is_empty(),
+            // Infinity is null in JSON.
             "epsilon": guarantee.epsilon.get(),
-            "delta": guarantee.delta.get(),
+            "delta": if is_open { Value::Null } else { json!(guarantee.delta.get()) },
             "rho": guarantee.rho.map(|rho| rho.get()),
             "adjacency": guarantee.adjacency.name(),
             "accountants": certificate.accountants,
             "other_adjacency": self.other_adjacency(),
-            "protects": "private rows only",
+            "protects": if is_open { "nothing: NOT private" } else { "private rows only" },
             "arithmetic": certificate.arithmetic,
             "certificate": certificate_json,
             "notes": self.notes,
@@ -110,7 +118,11 @@ impl Outcome<'_> {
         if let Some(found) = &self.metrics {
             points.push(format!("On {}: {}.", self.measured_on(), metrics::words(found, &saved.target)));
         }
-        points.push(if certificate.events.is_empty() {
+        points.push(if !certificate.declassified.is_empty() {
+            "Certificate: NOT private. The private rows were used as they are; epsilon is infinite, nothing is promised, \
+             and `verify` refuses it."
+                .into()
+        } else if certificate.events.is_empty() {
             "Certificate: epsilon 0; no private row was read.".into()
         } else {
             let arithmetic = match certificate.arithmetic {
@@ -121,7 +133,7 @@ impl Outcome<'_> {
                 "Certificate: epsilon {} at delta {} (the budget was {}), {} adjacency, {arithmetic} arithmetic.",
                 bound(guarantee.epsilon.get()),
                 exact(guarantee.delta.get()),
-                budget_words(self.budget),
+                self.budget.map_or_else(String::new, budget_words),
                 guarantee.adjacency
             )
         });

@@ -1,0 +1,235 @@
+//! Runs that are interrupted: by a signal, by a kill, and by somebody who changes something meanwhile.
+#![cfg(unix)]
+
+mod common;
+mod rows;
+
+use common::*;
+use rows::{Files, Numbers, Target};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn start(arguments: &str) -> Child {
+    Command::new(SEMIDP)
+        .args(arguments.split_whitespace())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
+    assert!(sent.unwrap().success());
+}
+
+/// Waits until a run has done some steps.
+fn wait_for_steps(files: &Files, checkpoint: &str) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while Instant::now() < deadline {
+        let done = std::fs::read_to_string(files.folder.join(checkpoint)).ok().and_then(|text| {
+            serde_json::from_str::<serde_json::Value>(text.lines().next()?).ok()?["done"].as_u64()
+        });
+        if done.is_some_and(|done| done >= 3) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    panic!("no checkpoint of a third step");
+}
+
+/// An interrupted run of many steps; its command without `--resume`.
+fn interrupted(files: &Files, by: &str) -> String {
+    let command = files.paid().replace("--steps 20", "--steps 900");
+    // Often, so that it can be seen at its third step; how often makes no difference to what it is.
+    let child = start(&format!("{command} --seed 5 --checkpoint-every 0"));
+    wait_for_steps(files, "model.json.checkpoint");
+    signal(&child, by);
+    let ran: Ran = child.wait_with_output().unwrap().into();
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let (error, hint) = (ran.stderr.lines().nth(1).unwrap(), ran.stderr.lines().nth(2).unwrap());
+    assert!(error.starts_with("error: interrupted after step "), "{error}");
+    assert!(error.contains(" of 900") && hint.contains("--resume"), "{error} {hint}");
+    command
+}
+
+fn resumed(files: &Files, command: &str) -> Ran {
+    run(&format!("{command} --resume {}", files.path("model.json.checkpoint")))
+}
+
+/// Ctrl-C and SIGTERM end a run after the step that is under way; it goes on to the very bits of a run that nobody
+/// interrupted, and leaves nothing but the model.
+#[test]
+fn signals_leave_a_checkpoint() {
+    for (by, name) in [("INT", "interrupted-int"), ("TERM", "interrupted-term")] {
+        let files = Files::new(name, Target::TwoWords);
+        let command = interrupted(&files, by);
+        let before = ["model.json.checkpoint", "model.json.checkpoint.key"];
+        let there = entries(&files.folder);
+        assert!(before.iter().all(|name| there.contains(&name.to_string())), "{there:?}");
+        assert!(
+            !there.contains(&"model.json".to_string()) && !there.iter().any(|name| name.ends_with("tmp"))
+        );
+        use std::os::unix::fs::PermissionsExt;
+        for name in before {
+            let mode = std::fs::metadata(files.folder.join(name)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{name}");
+        }
+        // Neither a second run in its place, nor with its key.
+        refused(&command, &["checkpoint", "is there already"]);
+        // Threads make no difference.
+        let ran = resumed(&files, &format!("{command} --threads 1"));
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let model = files.text("model.json");
+        let there = entries(&files.folder);
+        assert_eq!(there, ["model.json", "private.csv", "public.csv", "test.csv"]);
+        let whole = run(&format!("{command} --seed 5"));
+        assert_eq!(whole.code, 0, "{}", whole.stderr);
+        assert_eq!(files.text("model.json"), model);
+    }
+}
+
+/// A run goes on only as what it was. Every difference is named; nothing is lost, so that it can go on afterwards.
+#[test]
+fn another_run_is_refused() {
+    let files = Files::new("interrupted-other", Target::TwoWords);
+    let command = interrupted(&files, "TERM");
+    let checkpoint = files.path("model.json.checkpoint");
+    let differs = |command: &str, words: &[&str]| {
+        let ran = resumed(&files, command);
+        check_refusal(command, &ran, &[&["this is not the run that the checkpoint is of"], words].concat());
+    };
+    differs(&command.replace("--steps 900", "--steps 899"), &["steps was 900 and is 899"]);
+    differs(&command.replace("--epsilon 4", "--epsilon 3.9"), &["budget was ", "3.9"]);
+    differs(&command.replace("--delta 1e-5", "--delta 1.00001e-5"), &["budget was "]);
+    differs(
+        &format!("{command} --adjacency add-remove --sample-rate 0.02 --expected-batch 18"),
+        &["adjacency was "],
+    );
+    differs(&format!("{command} --learning-rate 0.1"), &["update was ", "0.1"]);
+    differs(&format!("{command} --clip-norm 7"), &["clip-norm was "]);
+    differs(&format!("{command} --alpha 0.5"), &["alpha was "]);
+    differs(&format!("{command} --algorithm dp-sgd"), &["algorithm was \"semi-dp-sgd\" and is \"dp-sgd\""]);
+    differs(&format!("{command} --l2 0.5"), &[" was "]);
+    differs(&format!("{command} --no-intercept"), &["intercept was true and is false"]);
+    differs(&format!("{command} --columns a,b"), &["column colour was"]);
+    // Rows: one private value, one private row fewer, one public value.
+    let (private, public) = (files.text("private.csv"), files.text("public.csv"));
+    let last = private.trim_end().rfind('\n').unwrap();
+    let mut lines: Vec<String> = private.lines().map(String::from).collect();
+    lines[400] = lines[400].replacen("red", "blue", 1).replacen("green", "red", 1);
+    files.write("private.csv", &lines.join("\n"));
+    differs(&command, &["the private rows are not those that it began with"]);
+    files.write("private.csv", &private[..last]);
+    differs(&command, &["private rows was 900"]);
+    files.write("private.csv", &private);
+    files.write("public.csv", &public.replacen("red", "blue", 1));
+    differs(&command, &[" was "]);
+    files.write("public.csv", &public);
+    // A checkpoint that was edited, in its state, its steps, and its run.
+    let text = std::fs::read_to_string(&checkpoint).unwrap();
+    let digits = text.find("\"update\":[\"").unwrap() + 12;
+    let flipped = if &text[digits..=digits] == "0" { "1" } else { "0" };
+    let edited = format!("{}{flipped}{}", &text[..digits], &text[digits + 1..]);
+    let seal = text.find("\"seal\":\"").unwrap() + 8;
+    let unsealed = format!("{}{}{}", &text[..seal], "00000000", &text[seal + 8..]);
+    for (edited, words) in [
+        (edited, "changed after it was written"),
+        (unsealed, "changed after it was written"),
+        (text.replacen("\"done\":", "\"done\":1", 1), "changed after it was written"),
+        (text.replacen("checkpoint/1", "checkpoint/9", 1), "format semidp-checkpoint/9"),
+        (text[..text.len() / 2].to_string(), "damaged"),
+        (String::new(), "damaged"),
+    ] {
+        std::fs::write(&checkpoint, edited).unwrap();
+        check_refusal(&command, &resumed(&files, &command), &[words]);
+    }
+    std::fs::write(&checkpoint, &text).unwrap();
+    // A key that others may read, that is damaged, or gone.
+    let key = files.folder.join("model.json.checkpoint.key");
+    let secret = std::fs::read_to_string(&key).unwrap();
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
+    check_refusal(&command, &resumed(&files, &command), &["mode 0600"]);
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::fs::write(&key, &secret[..40]).unwrap();
+    check_refusal(&command, &resumed(&files, &command), &["damaged"]);
+    std::fs::remove_file(&key).unwrap();
+    check_refusal(&command, &resumed(&files, &command), &["no key file beside it"]);
+    std::fs::write(&key, &secret).unwrap();
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    // After all that the run is still there.
+    let ran = resumed(&files, &command);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(!ran.stdout.contains(secret.lines().last().unwrap()));
+}
+
+/// Killed at random moments, again and again: every run ends in the same bits.
+///
+/// A dozen runs here; `SEMIDP_KILLS=100` makes it a hundred.
+#[test]
+fn killed_runs_end_in_the_same_bits() {
+    let files = Files::new("killed", Target::TwoWords);
+    let command =
+        format!("{} --seed 8 --checkpoint-every 0", files.paid().replace("--steps 20", "--steps 150"));
+    let begun = Instant::now();
+    let whole = run(&command);
+    assert_eq!(whole.code, 0, "{}", whole.stderr);
+    let length = begun.elapsed();
+    let expected = files.text("model.json");
+    let runs: usize = std::env::var("SEMIDP_KILLS").map_or(12, |count| count.parse().unwrap());
+    let mut moments = Numbers(11);
+    let (mut kills, mut resumes) = (0, 0);
+    for number in 0..runs {
+        std::fs::remove_file(files.folder.join("model.json")).unwrap();
+        loop {
+            let can_resume = files.folder.join("model.json.checkpoint").exists();
+            resumes += usize::from(can_resume);
+            let resume = format!(" --resume {}", files.path("model.json.checkpoint"));
+            let mut child = start(&format!("{command}{}", if can_resume { &resume } else { "" }));
+            std::thread::sleep(length.mul_f64(0.5 * (moments.draw() + 1.0)));
+            let is_over = child.try_wait().unwrap().is_some();
+            if is_over {
+                let ran: Ran = child.wait_with_output().unwrap().into();
+                assert_eq!(ran.code, 0, "{}", ran.stderr);
+                break;
+            }
+            child.kill().unwrap();
+            child.wait().unwrap();
+            kills += 1;
+            if files.folder.join("model.json").exists() {
+                // The model was there, and perhaps not all tidied up.
+                for name in ["model.json.checkpoint", "model.json.checkpoint.key"] {
+                    let _ = std::fs::remove_file(files.folder.join(name));
+                }
+                break;
+            }
+        }
+        assert_eq!(files.text("model.json"), expected, "run {number}");
+    }
+    println!("{runs} runs, {kills} kills, {resumes} resumes");
+    assert!(kills >= runs / 2 && resumes >= runs / 4, "{kills} kills, {resumes} resumes");
+    let there = entries(&files.folder);
+    assert_eq!(there, ["model.json", "private.csv", "public.csv", "test.csv"]);
+}
+
+/// What spends nothing keeps nothing; a run that is refused leaves nothing.
+#[test]
+fn nothing_is_left_where_nothing_was_spent() {
+    let files = Files::new("interrupted-nothing", Target::TwoWords);
+    let at = files.path("model.json.checkpoint");
+    refused(
+        &format!("{} --algorithm throw-away --resume {at}", files.paid()),
+        &["--resume must be left out"],
+    );
+    refused(&format!("{} --resume {at}", files.paid()), &["cannot be read"]);
+    refused(&format!("{} --resume {at} --checkpoint x", files.paid()), &["--checkpoint"]);
+    refused(&format!("{} --checkpoint-every -1", files.paid()), &["checkpoint-every"]);
+    refused(&format!("{} --checkpoint {}", files.paid(), files.path("public.csv")), &["different files"]);
+    refused(&format!("{} --expected-batch 1000000", files.paid()), &["expected-batch"]);
+    assert_eq!(entries(&files.folder), ["private.csv", "public.csv", "test.csv"]);
+    let ran = run(&format!("{} --checkpoint none", files.paid()));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(entries(&files.folder), ["model.json", "private.csv", "public.csv", "test.csv"]);
+}

@@ -1,0 +1,208 @@
+//! The key of a run on disk: readable by its owner alone, held by one process at a time, gone when the run ends.
+
+use crate::noise::rng::{Randomness, RunKey};
+use crate::{Error, Result, RunId, hex};
+use semidp_accounting::RandomSource;
+use std::fmt;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const FORMAT: &str = "semidp-run-key/1";
+const SEEDED: &str = "seeded";
+const PRIVATE: &str = "operating-system";
+
+/// The secret of one run, in a file of mode 0600.
+///
+/// Whoever reads it can take the noise off what the run released. Its bytes never leave this crate but for the file.
+pub struct KeyFile {
+    path: PathBuf,
+    /// Locked as long as this lives.
+    file: File,
+    key: RunKey,
+    run: RunId,
+    source: RandomSource,
+    is_new: bool,
+    is_taken: AtomicBool,
+}
+
+impl KeyFile {
+    /// A new key, for a run that begins. There must be no file yet.
+    pub fn create(path: impl Into<PathBuf>, randomness: Randomness) -> Result<Self> {
+        let path = path.into();
+        let (key, run) = (randomness.key(0)?, RunId::random()?);
+        let source = randomness.source();
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(&path).map_err(|error| failed(&path, "cannot be created", &error))?;
+        hold(&file, &path)?;
+        let whence = if source == RandomSource::Seeded { SEEDED } else { PRIVATE };
+        let text = format!("{FORMAT}\n{run}\n{whence}\n{}\n", hex::encode(key.bytes()));
+        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+        written.and_then(|()| sync_folder(&path)).map_err(|error| {
+            let _ = fs::remove_file(&path);
+            failed(&path, "cannot be written", &error)
+        })?;
+        Ok(Self { path, file, key, run, source, is_new: true, is_taken: AtomicBool::new(false) })
+    }
+
+    /// The key of a run that goes on.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self> {
+        let path = path.into();
+        let opened = OpenOptions::new().read(true).write(true).open(&path);
+        let mut file = opened.map_err(|error| failed(&path, "cannot be opened", &error))?;
+        hold(&file, &path)?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let found = file.metadata().map_err(|error| failed(&path, "cannot be opened", &error))?;
+            if found.permissions().mode() & 0o077 != 0 {
+                return Err(refused(&path, "must be readable by its owner alone (mode 0600)"));
+            }
+        }
+        let mut text = String::new();
+        let read = (&mut file).take(1024).read_to_string(&mut text);
+        read.map_err(|error| failed(&path, "cannot be read", &error))?;
+        let damaged = || refused(&path, "is not the key of a run, or damaged");
+        let lines: Vec<&str> = text.lines().collect();
+        let [FORMAT, run, whence, key] = lines[..] else { return Err(damaged()) };
+        let source = match whence {
+            SEEDED => RandomSource::Seeded,
+            PRIVATE => RandomSource::OperatingSystem,
+            _ => return Err(damaged()),
+        };
+        let run = RunId::parse(run).ok_or_else(damaged)?;
+        let key = RunKey::from_bytes(hex::decode(key).ok_or_else(damaged)?);
+        Ok(Self { path, file, key, run, source, is_new: false, is_taken: AtomicBool::new(false) })
+    }
+
+    /// Ends it: overwritten, as far as the file system lets anybody, and removed.
+    pub fn remove(&self) -> Result<()> {
+        let mut file = &self.file;
+        let length = file.metadata().map_or(0, |found| found.len().min(1024)) as usize;
+        // A file system that keeps old blocks would keep them anyway: the removal is what counts.
+        let _ = file
+            .seek(SeekFrom::Start(0))
+            .and_then(|_| file.write_all(&vec![b'\n'; length]))
+            .and_then(|()| file.sync_all());
+        fs::remove_file(&self.path).map_err(|error| failed(&self.path, "cannot be removed", &error))?;
+        sync_folder(&self.path).map_err(|error| failed(&self.path, "cannot be removed", &error))
+    }
+
+    /// Removes a key that no checkpoint belongs to: its run ended before its first step, and released nothing. A key
+    /// that a process holds stays.
+    pub fn remove_orphan(path: &Path) -> Result<()> {
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(failed(path, "cannot be opened", &error)),
+        };
+        hold(&file, path)?;
+        fs::remove_file(path).map_err(|error| failed(path, "cannot be removed", &error))
+    }
+
+    /// The name of its run.
+    pub fn run(&self) -> RunId {
+        self.run
+    }
+
+    pub(crate) fn source(&self) -> RandomSource {
+        self.source
+    }
+
+    /// Takes the key for a run: once, whichever session asks. A second run would draw the noise of the first.
+    pub(crate) fn take(&self) -> Result<&RunKey> {
+        match self.is_taken.swap(true, Ordering::Relaxed) {
+            true => Err(Error::Foreign { thing: "key file" }),
+            false => Ok(&self.key),
+        }
+    }
+
+    /// Whether its run begins with it.
+    pub(crate) fn is_new(&self) -> bool {
+        self.is_new
+    }
+}
+
+impl fmt::Debug for KeyFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeyFile {{ path: {:?}, key: <run key> }}", self.path)
+    }
+}
+
+/// One process at a time.
+fn hold(file: &File, path: &Path) -> Result<()> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(refused(path, "is in use: another process is at this run")),
+        Err(TryLockError::Error(error)) => Err(failed(path, "cannot be locked", &error)),
+    }
+}
+
+/// What a folder lists is durable only once the folder is.
+fn sync_folder(path: &Path) -> std::io::Result<()> {
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}
+
+fn refused(path: &Path, reason: impl Into<String>) -> Error {
+    Error::KeyFile { path: path.display().to_string(), reason: reason.into() }
+}
+
+fn failed(path: &Path, what: &str, error: &std::io::Error) -> Error {
+    refused(path, format!("{what}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("semidp-key-{}-{name}", std::process::id()));
+        let _ = fs::remove_file(&path);
+        path
+    }
+
+    #[test]
+    fn a_key_is_written_once_read_back_and_removed() {
+        let path = place("once");
+        let created = KeyFile::create(&path, Randomness::OperatingSystem).unwrap();
+        assert!(KeyFile::create(&path, Randomness::OperatingSystem).is_err());
+        let in_use = KeyFile::open(&path).unwrap_err().to_string();
+        assert!(in_use.contains("in use"), "{in_use}");
+        assert!(KeyFile::remove_orphan(&path).is_err());
+        let (key, run) = (*created.key.bytes(), created.run());
+        drop(created);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+            let open = KeyFile::open(&path).unwrap_err().to_string();
+            assert!(open.contains("0600"), "{open}");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        let opened = KeyFile::open(&path).unwrap();
+        assert_eq!((*opened.key.bytes(), opened.run()), (key, run));
+        assert!(!opened.is_new() && !format!("{opened:?}").contains(&hex::encode(&key)));
+        opened.remove().unwrap();
+        assert!(!path.exists());
+        KeyFile::remove_orphan(&path).unwrap();
+    }
+
+    #[test]
+    fn damaged_keys_are_refused_and_do_not_print() {
+        let path = place("damaged");
+        drop(KeyFile::create(&path, Randomness::Seed(4)).unwrap());
+        let text = fs::read_to_string(&path).unwrap();
+        for damaged in [&text[..text.len() - 3], "", "semidp-run-key/2\na\nb\nc\n", &text.to_uppercase()] {
+            fs::write(&path, damaged).unwrap();
+            let error = KeyFile::open(&path).unwrap_err().to_string();
+            assert!(error.contains("damaged") && !error.contains(text.lines().last().unwrap()), "{error}");
+        }
+        fs::remove_file(&path).unwrap();
+    }
+}
