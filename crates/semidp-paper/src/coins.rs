@@ -20,6 +20,23 @@ impl Coins {
         z ^ (z >> 31)
     }
 
+    /// From 0 to 1, without 1.
+    pub fn uniform(&mut self) -> f64 {
+        (self.word() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// This many standard normal numbers, by Box and Muller.
+    pub fn normals(&mut self, count: usize) -> Vec<f64> {
+        let mut values = Vec::with_capacity(count + 1);
+        while values.len() < count {
+            let length = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
+            let (sine, cosine) = (std::f64::consts::TAU * self.uniform()).sin_cos();
+            values.extend([length * cosine, length * sine]);
+        }
+        values.truncate(count);
+        values
+    }
+
     /// This many numbers, each 0 or 1 with equal chance.
     pub fn toss(&mut self, count: usize) -> Vec<f32> {
         let mut tossed = Vec::with_capacity(count + 63);
@@ -45,5 +62,20 @@ mod tests {
         assert_ne!(Coins::new(1, 0).toss(64), Coins::new(1, 1).toss(64));
         assert_ne!(Coins::new(1, 0).toss(64), Coins::new(2, 0).toss(64));
         assert_eq!(Coins::new(3, 4).toss(64), Coins::new(3, 4).toss(64));
+    }
+
+    /// Moments one to four, each within 6.5 standard deviations of its mean.
+    #[test]
+    fn normals_are_normal() {
+        let count = 200_001;
+        let drawn = Coins::new(9, 0).normals(count);
+        assert_eq!(drawn.len(), count);
+        // E x^(2k) = 1, 3, 15, 105 give the variance of every power.
+        for (power, expected, variance) in [(1, 0.0, 1.0), (2, 1.0, 2.0), (3, 0.0, 15.0), (4, 3.0, 96.0f64)] {
+            let mean = drawn.iter().map(|x| x.powi(power)).sum::<f64>() / count as f64;
+            assert!((mean - expected).abs() < 6.5 * (variance / count as f64).sqrt(), "{power}: {mean}");
+        }
+        let products = drawn.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>();
+        assert!(products.abs() < 6.5 * (count as f64).sqrt(), "{products}");
     }
 }

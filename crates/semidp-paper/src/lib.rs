@@ -6,6 +6,8 @@
 
 mod coins;
 mod experiment;
+mod parallel;
+mod regression;
 mod report;
 
 pub use experiment::{EXPERIMENTS, Experiment};

@@ -7,6 +7,7 @@
 
 use super::Experiment;
 use crate::coins::Coins;
+use crate::parallel::in_order;
 use crate::{Cell, Outcome, Result, Settings, Table};
 use semidp::mean::{Plan, Problem, plan_named};
 use semidp_accounting::{Adjacency, Delta, PrivacyBudget, Rho};
@@ -15,7 +16,6 @@ use semidp_plot::{Axis, Chart, Series, Style};
 use serde_json::json;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 const DIMENSION: usize = 1000;
 const SIZES: [usize; 3] = [500, 1000, 2000];
@@ -182,32 +182,9 @@ fn measure(
         let plans = ESTIMATORS.iter().map(plan).collect::<Result<Vec<_>>>()?;
         cells.push(Measured { rows, public, plans, squared: vec![Vec::new(); ESTIMATORS.len()] });
     }
-    // Trials are shared out among threads and put back in order.
-    let (next, finished) = (AtomicU64::new(0), AtomicU64::new(0));
-    let work = || -> Result<Vec<(u64, Vec<Vec<f64>>)>> {
-        let mut results = Vec::new();
-        loop {
-            let trial = next.fetch_add(1, Ordering::Relaxed);
-            if trial >= trials {
-                return Ok(results);
-            }
-            results.push((trial, one_trial(rows, &cells, settings.seed, trial)?));
-            done(finished.fetch_add(1, Ordering::Relaxed) + 1);
-        }
-    };
-    let mut results = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..settings.threads.max(1)).map(|_| scope.spawn(work)).collect();
-        let mut all = Vec::new();
-        for worker in workers {
-            match worker.join() {
-                Ok(results) => all.extend(results?),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        Ok::<_, crate::Error>(all)
-    })?;
-    results.sort_by_key(|(trial, _)| *trial);
-    for (_, errors) in results {
+    let results =
+        in_order(trials, settings.threads, done, |trial| one_trial(rows, &cells, settings.seed, trial))?;
+    for errors in results {
         for (cell, errors) in cells.iter_mut().zip(errors) {
             cell.squared.iter_mut().zip(errors).for_each(|(all, error)| all.push(error));
         }

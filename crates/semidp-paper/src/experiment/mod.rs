@@ -1,5 +1,7 @@
 //! The experiments.
 
+mod divergence;
+mod hessian_regularisation;
 mod mean_estimation;
 mod rates;
 
@@ -18,4 +20,9 @@ pub trait Experiment: Sync {
 }
 
 /// Every experiment.
-pub static EXPERIMENTS: &[&dyn Experiment] = &[&rates::Rates, &mean_estimation::MeanEstimation];
+pub static EXPERIMENTS: &[&dyn Experiment] = &[
+    &rates::Rates,
+    &mean_estimation::MeanEstimation,
+    &divergence::Divergence,
+    &hessian_regularisation::HessianRegularisation,
+];

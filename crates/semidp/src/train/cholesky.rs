@@ -10,6 +10,7 @@ const MOST_STEPS: usize = 200;
 const ACCURACY: f64 = 1e-6;
 
 /// L with L·Lᵀ = the matrix, row by row; what lies above the diagonal is not read.
+#[derive(Clone)]
 pub(super) struct Cholesky {
     size: usize,
     lower: Vec<f64>,

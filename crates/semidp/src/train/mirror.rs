@@ -23,6 +23,7 @@ const MOST_WEIGHTS: usize = 8192;
 const ACCURACY: f64 = 1e-9;
 
 /// ψ.
+#[derive(Clone)]
 pub struct MirrorMap<'a> {
     loss: &'a dyn Loss,
     rows: &'a PublicRows,
