@@ -165,7 +165,8 @@ fn another_run_is_refused() {
     assert!(!ran.stdout.contains(secret.lines().last().unwrap()));
 }
 
-/// Killed at random moments, again and again: every run ends in the same bits.
+/// Killed at random moments, again and again: every run ends in the same bits, and is debited once. Each has a data set
+/// whose budget it spends whole, so that a second debit would be refused.
 ///
 /// A dozen runs here; `SEMIDP_KILLS=100` makes it a hundred.
 #[test]
@@ -181,13 +182,17 @@ fn killed_runs_end_in_the_same_bits() {
     let runs: usize = std::env::var("SEMIDP_KILLS").map_or(12, |count| count.parse().unwrap());
     let mut moments = Numbers(11);
     let (mut kills, mut resumes) = (0, 0);
+    let ledger = files.path("budget.ledger");
     for number in 0..runs {
         std::fs::remove_file(files.folder.join("model.json")).unwrap();
+        let account = format!("--ledger {ledger} --dataset rows-{number}");
+        let set = run(&format!("ledger init {account} --epsilon 4 --delta 1e-5"));
+        assert_eq!(set.code, 0, "{}", set.stderr);
         loop {
             let can_resume = files.folder.join("model.json.checkpoint").exists();
             resumes += usize::from(can_resume);
             let resume = format!(" --resume {}", files.path("model.json.checkpoint"));
-            let mut child = start(&format!("{command}{}", if can_resume { &resume } else { "" }));
+            let mut child = start(&format!("{command} {account}{}", if can_resume { &resume } else { "" }));
             std::thread::sleep(length.mul_f64(0.5 * (moments.draw() + 1.0)));
             let is_over = child.try_wait().unwrap().is_some();
             if is_over {
@@ -209,9 +214,69 @@ fn killed_runs_end_in_the_same_bits() {
         assert_eq!(files.text("model.json"), expected, "run {number}");
     }
     println!("{runs} runs, {kills} kills, {resumes} resumes");
+    let shown = json(&format!("ledger show --ledger {ledger}"));
+    let accounts = shown["datasets"].as_array().unwrap();
+    assert_eq!(accounts.len(), runs);
+    assert!(accounts.iter().all(|account| account["debits"].as_array().unwrap().len() == 1), "{shown}");
     assert!(kills >= runs / 2 && resumes >= runs / 4, "{kills} kills, {resumes} resumes");
-    let there = entries(&files.folder);
+    let there: Vec<String> =
+        entries(&files.folder).into_iter().filter(|name| !name.starts_with("budget.ledger")).collect();
     assert_eq!(there, ["model.json", "private.csv", "public.csv", "test.csv"]);
+}
+
+/// Many at once on one ledger: as many are granted as its budget covers, the others end with exit code 3 and leave
+/// nothing.
+#[test]
+fn runs_at_once_share_one_budget() {
+    let files = Files::new("interrupted-at-once", Target::TwoWords);
+    let ledger = files.path("budget.ledger");
+    let set = run(&format!("ledger init --ledger {ledger} --dataset rows --rho 0.3 --delta 1e-5"));
+    assert_eq!(set.code, 0, "{}", set.stderr);
+    // Three of rho 0.1 fit.
+    let children: Vec<Child> = (0..7)
+        .map(|number| {
+            let out = files.path(&format!("model-{number}.json"));
+            let command = files.unpaid().replace(&files.path("model.json"), &out);
+            start(&format!("{command} --rho 0.099999 --delta 1e-5 --ledger {ledger} --dataset rows"))
+        })
+        .collect();
+    let ended: Vec<Ran> =
+        children.into_iter().map(|child| child.wait_with_output().unwrap().into()).collect();
+    let granted = ended.iter().filter(|ran| ran.code == 0).count();
+    assert_eq!(granted, 3, "{:?}", ended.iter().map(|ran| &ran.stderr).collect::<Vec<_>>());
+    for ran in ended.iter().filter(|ran| ran.code != 0) {
+        assert_eq!(ran.code, 3, "{}", ran.stderr);
+        assert!(ran.stderr.contains("privacy budget"), "{}", ran.stderr);
+    }
+    let shown = json(&format!("ledger show --ledger {ledger}"));
+    assert_eq!(shown["datasets"][0]["debits"].as_array().unwrap().len(), 3);
+    assert!(number(&shown, "/datasets/0/spent/rho") <= 0.3);
+    let models = entries(&files.folder).into_iter().filter(|name| name.starts_with("model-"));
+    assert_eq!(models.count(), 3);
+}
+
+/// A run that began with a ledger goes on with the same one.
+#[test]
+fn the_ledger_is_part_of_a_run() {
+    let files = Files::new("interrupted-ledger", Target::TwoWords);
+    let ledger = files.path("budget.ledger");
+    let account = format!("--ledger {ledger} --dataset rows");
+    let set = run(&format!("ledger init {account} --epsilon 4 --delta 1e-5"));
+    assert_eq!(set.code, 0, "{}", set.stderr);
+    let command = files.paid().replace("--steps 20", "--steps 900");
+    let child = start(&format!("{command} {account} --seed 5 --checkpoint-every 0"));
+    wait_for_steps(&files, "model.json.checkpoint");
+    signal(&child, "TERM");
+    child.wait_with_output().unwrap();
+    check_refusal(&command, &resumed(&files, &command), &["ledger was", "and is null"]);
+    let ran = resumed(&files, &format!("{command} {account}"));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    // Spent: a second run is refused, and leaves nothing.
+    let again = run(&format!("{command} {account}"));
+    assert_eq!(again.code, 3, "{}", again.stderr);
+    assert!(!entries(&files.folder).iter().any(|name| name.contains("checkpoint")));
+    let opened = format!("{} --algorithm non-private {account}", files.unpaid());
+    refused(&opened, &["--ledger must be left out"]);
 }
 
 /// What spends nothing keeps nothing; a run that is refused leaves nothing.

@@ -5,6 +5,8 @@ use semidp::loss::*;
 use semidp::train::*;
 use semidp_accounting::{PrivacyBudget, Rho};
 use semidp_core::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const FEATURES: usize = 4;
 const TRUTH: [f64; FEATURES] = [1.0, -2.0, 0.5, 1.5];
@@ -360,4 +362,48 @@ fn the_cosine_has_its_horizon() {
     assert!(error.starts_with("alpha must be cosine"), "{error}");
     let error = alpha(Some(Alpha::Cosine { horizon: Some(0) })).unwrap_err().to_string();
     assert!(error.starts_with("alpha must be cosine:K"), "{error}");
+}
+
+/// Interrupted after any step and continued, a run ends where it would have ended: the same bits, the same certificate,
+/// and no key or checkpoint left.
+#[test]
+fn interrupted_runs_go_on() {
+    let squared = recipe(&Squared, approximate(), Adjacency::ReplaceOne);
+    let mut once = recipe(&Logistic, approximate(), Adjacency::ReplaceOne);
+    once.given.batches = Some(Batches::OnePass);
+    let folder = std::env::temp_dir().join(format!("semidp-conformance-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for algorithm in spending() {
+        for recipe in [&squared, &once] {
+            let is_class = recipe.loss.labels() == Labels::Classes;
+            let whole = train(algorithm, recipe, 2000, Some(public(80, is_class)), 1).unwrap();
+            for stop_at in [1, 17, 39] {
+                let path = folder.join(format!("{}-{stop_at}", algorithm.name()));
+                let stop = Arc::new(AtomicBool::new(false));
+                let kept = Keeping::begin(&path, Randomness::Seed(1)).unwrap().until(stop.clone());
+                let go = |keeping: &Keeping, stop_at: u64| {
+                    let private = Private::new(table(2000, is_class, 7)).boxed();
+                    let data = TrainingData { private, public: Some(public(80, is_class)) };
+                    let conduct =
+                        Conduct { keeping: Some(keeping), ..Conduct::new(Randomness::OperatingSystem) };
+                    algorithm.train(recipe, data, conduct, &mut |progress| {
+                        stop.store(progress.step >= stop_at, Ordering::Relaxed);
+                    })
+                };
+                match go(&kept, stop_at) {
+                    Err(semidp::Error::Interrupted { step, steps: 40, .. }) => assert_eq!(step, stop_at),
+                    other => panic!("{}: {:?}", algorithm.name(), other.map(|trained| trained.alpha)),
+                }
+                drop(kept);
+                let kept = Keeping::resume(&path).unwrap();
+                let trained = go(&kept, u64::MAX).unwrap();
+                kept.end().unwrap();
+                assert_eq!(trained.model, whole.model, "{} {stop_at}", algorithm.name());
+                assert_eq!(trained.certificate, whole.certificate);
+                assert_eq!(trained.alpha, whole.alpha);
+            }
+        }
+    }
+    // Nothing is left.
+    std::fs::remove_dir(&folder).unwrap();
 }
