@@ -7,17 +7,18 @@
 mod support;
 
 use semidp::domain::Ball;
-use semidp::loss::Squared;
+use semidp::loss::*;
 use semidp::train::*;
+use semidp_core::RowView;
 use support::*;
 
-/// From zero, ½‖w*‖² is at most ½R².
+/// V₀ = ½D² for the diameter D of the ball, which the step size of plain SGD is made of too.
 #[test]
 fn smooth_convex() {
     let sphere = Sphere::new(Average::Last);
     let schedule = |gradients| -> Box<dyn UpdateRule> {
         let variance = sphere.problem.step_variance(gradients);
-        let distance = 0.5 * sphere.radius.powi(2);
+        let distance = 0.5 * (2.0 * sphere.radius).powi(2);
         Box::new(Acceleration::convex(sphere.smoothness(), variance, distance, sphere.problem.steps))
     };
     let [ours, throw_away, dp_sgd] = sphere.risks(&schedule);
@@ -36,57 +37,88 @@ fn strongly_convex() {
     assert_below(&ours, &dp_sgd, "accelerated DP-SGD");
 }
 
-/// Least squares whose rows have variances that fall from 1 to 1/1000 from one coordinate to the next, the truth as far
-/// away along each. The excess risk of w is ½Σh_j(w_j − w*_j)².
-struct Ellipsoid {
-    problem: Problem,
-    spread: Vec<f64>,
-}
-
 const DIMENSION: usize = 20;
-/// Of labels about their scores.
-const NOISE: f64 = 0.05;
+/// The total standard deviation of a row.
+const NOISE: f64 = 0.02;
+const RADIUS: f64 = 2.0;
+
+/// ½wᵀHw − ⟨x, w⟩ for a diagonal H with entries that fall from 1 to 1/1000, rows x of mean H·w* and ‖w*‖ = 1. Gradients
+/// Hw − x have the same variance everywhere, and the excess risk of w is ½Σh_j(w_j − w*_j)².
+#[derive(Clone)]
+struct Ellipsoid {
+    curvatures: Vec<f64>,
+}
 
 impl Ellipsoid {
     fn new() -> Self {
-        let spread: Vec<f64> =
-            (0..DIMENSION).map(|j| 1000f64.powf(-(j as f64) / (DIMENSION - 1) as f64)).collect();
-        // V² at the truth: NOISE² times the mean squared length of a row.
-        let variance = NOISE * NOISE * spread.iter().sum::<f64>();
-        let problem = Problem {
-            loss: Box::new(Squared),
+        let curvatures = (0..DIMENSION).map(|j| 1000f64.powf(-(j as f64) / (DIMENSION - 1) as f64));
+        Self { curvatures: curvatures.collect() }
+    }
+
+    fn problem(&self) -> Problem {
+        Problem {
+            loss: Box::new(self.clone()),
             dimension: DIMENSION,
             private: 40_000,
             public: 8_000,
-            steps: 400,
-            variance,
-            clip_norm: 4.0 * variance.sqrt(),
-            domain: Box::new(Ball::new(2.0).unwrap()),
+            steps: 200,
+            variance: NOISE * NOISE,
+            // Longer than H·w*, which is the gradient at the start, by half.
+            clip_norm: 0.5,
+            domain: Box::new(Ball::new(RADIUS).unwrap()),
             average: Average::Last,
-        };
-        Self { problem, spread }
+        }
     }
 
     fn coordinate(&self) -> f64 {
         1.0 / (DIMENSION as f64).sqrt()
     }
 
-    fn draw(&self, seed: u64) -> Rows {
+    fn draw(&self, problem: &Problem, seed: u64) -> Rows {
         let mut numbers = Numbers(3000 + seed);
-        Rows::draw(&self.problem, DIMENSION + 1, move |values| {
-            let mut score = NOISE * numbers.normal();
-            for h in &self.spread {
-                let x = h.sqrt() * numbers.normal();
-                score += self.coordinate() * x;
-                values.push(x as f32);
+        Rows::draw(problem, DIMENSION, move |values| {
+            for h in &self.curvatures {
+                let sign = if numbers.uniform() < 0.5 { NOISE } else { -NOISE };
+                values.push((self.coordinate() * (h + sign)) as f32);
             }
-            values.push(score as f32);
         })
     }
 
     fn excess(&self, w: &[f64]) -> f64 {
-        let gaps = w.iter().zip(&self.spread).map(|(w, h)| h * (w - self.coordinate()).powi(2));
+        let gaps = w.iter().zip(&self.curvatures).map(|(w, h)| h * (w - self.coordinate()).powi(2));
         0.5 * gaps.sum::<f64>()
+    }
+}
+
+impl Objective for Ellipsoid {
+    fn door(&self) -> Door<'_> {
+        Door::Rows(self)
+    }
+}
+
+impl RowLoss for Ellipsoid {
+    fn name(&self) -> &'static str {
+        "ellipsoid"
+    }
+
+    fn dimension(&self, width: usize) -> usize {
+        width
+    }
+
+    fn value(&self, weights: &[f64], row: RowView<'_>) -> f64 {
+        let each = weights.iter().zip(&self.curvatures).zip(row.values);
+        each.map(|((w, h), x)| 0.5 * h * w * w - x * w).sum()
+    }
+
+    fn gradient_into(&self, weights: &[f64], row: RowView<'_>, gradient: &mut [f64]) {
+        let each = weights.iter().zip(&self.curvatures).zip(row.values);
+        gradient.iter_mut().zip(each).for_each(|(g, ((w, h), x))| *g = h * w - x);
+    }
+
+    /// Hw − x is no longer than R + ‖w*‖ + the length of the noise.
+    fn constants(&self, bounds: &Bounds) -> Constants {
+        let lipschitz = bounds.model + 1.0 + NOISE;
+        Constants { lipschitz, smoothness: 1.0, strong_convexity: 1e-3 }
     }
 }
 
@@ -95,11 +127,11 @@ impl Ellipsoid {
 #[test]
 fn fewer_steps_where_conditions_are_ill() {
     let ellipsoid = Ellipsoid::new();
-    let problem = &ellipsoid.problem;
+    let problem = &ellipsoid.problem();
     let mut needed = Vec::new();
     let (mut plain_risks, mut ours) = (Vec::new(), Vec::new());
     for seed in 0..SEEDS {
-        let rows = ellipsoid.draw(seed);
+        let rows = ellipsoid.draw(problem, seed);
         let plain = Box::new(StepSize::Constant(1.0));
         let plain = problem.train(Gradients::Mixed, &rows, plain, seed, &mut |_, _| ());
         let goal = ellipsoid.excess(&plain);
