@@ -121,7 +121,7 @@ impl BudgetOptions {
 /// Which ledger pays.
 #[derive(Args, Clone)]
 pub struct LedgerOptions {
-    /// Debit this ledger before any private row is read; what its budget does not cover is refused (exit code 3)
+    /// Debit this ledger before the first noisy step; what its budget does not cover is refused (exit code 3)
     #[arg(long, value_name = "FILE")]
     ledger: Option<PathBuf>,
 
