@@ -175,8 +175,8 @@ mod tests {
     #[test]
     fn a_run_that_goes_on_costs_nothing_more_and_cannot_change() {
         let (run, events_of_run, other) = (RunId::random().unwrap(), events(12.0), events(13.0));
-        // Enough for one such run, not for two.
-        let mut budget = budget(1.0);
+        // One such run costs 0.686, two cost 0.995.
+        let mut budget = budget(0.8);
         budget.debit(&charge(run, &events_of_run)).unwrap();
         budget.debit(&charge(run, &events_of_run)).unwrap();
         assert!(matches!(budget.debit(&charge(run, &other)), Err(Error::BudgetRefused { .. })));
