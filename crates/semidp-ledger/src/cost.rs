@@ -7,9 +7,6 @@ use semidp_accounting::{
 };
 use semidp_core::calibration_delta;
 
-/// Budgets are decimal numbers, sums of their binary neighbours are not: 0.1 + 0.1 + 0.1 must fit into 0.3.
-const ROUNDING: f64 = 1e-12;
-
 /// The cost of all runs, each given by its events.
 pub fn spent(budget: PrivacyBudget, adjacency: Adjacency, runs: &[&[CountedEvent]]) -> Result<PrivacyBudget> {
     let cost = match budget {
@@ -54,9 +51,17 @@ pub fn rho(events: &[CountedEvent], adjacency: Adjacency) -> Result<f64> {
     Ok(accountant.rho()?.get())
 }
 
-/// Whether a cost, in the currency of the budget, stays within it.
-pub fn covers(budget: PrivacyBudget, cost: PrivacyBudget) -> bool {
-    amount(cost) <= amount(budget) * (1.0 + ROUNDING)
+/// Whether the cost of so many runs, in the currency of the budget, stays within it.
+///
+/// Costs that add are decimal numbers to whoever set them, and 0.1 + 0.1 + 0.1 must fit into 0.3: their binary
+/// neighbours and the sums of them, rounded up, are each off by at most one unit in the last place, and so is the
+/// budget. Nothing is forgiven beyond that, and nothing where costs do not simply add.
+pub fn covers(budget: PrivacyBudget, cost: PrivacyBudget, runs: usize) -> bool {
+    let forgiven = match budget {
+        PrivacyBudget::Approximate { .. } => 0.0,
+        PrivacyBudget::Pure { .. } | PrivacyBudget::Zcdp { .. } => (2 * runs + 1) as f64 * f64::EPSILON,
+    };
+    amount(cost) <= amount(budget) * (1.0 + forgiven)
 }
 
 /// The number that is spent: ε or ρ.
@@ -117,7 +122,7 @@ fn one_gaussian(budget: PrivacyBudget, adjacency: Adjacency, recorded: &[Counted
         let Ok(noise) = gaussian_noise(PrivacyBudget::Approximate { epsilon, delta }, adjacency) else {
             return Ok(0.0);
         };
-        if covers(budget, spent(budget, adjacency, &[&with_one(noise)])?) {
+        if covers(budget, spent(budget, adjacency, &[&with_one(noise)])?, 1) {
             return Ok(epsilon.get());
         }
     }
@@ -152,6 +157,17 @@ mod tests {
             total = add_up(total, 0.001);
         }
         // A thousand times the number nearest to 0.001 is a little more than 1.
-        assert!((1.0..1.0 + ROUNDING).contains(&total), "{total}");
+        let rho = |amount: f64| PrivacyBudget::Zcdp {
+            rho: Rho::new(amount).unwrap(),
+            stated_at: Delta::new(1e-6).unwrap(),
+        };
+        assert!(total > 1.0 && covers(rho(1.0), rho(total), 1000), "{total}");
+        assert!(covers(rho(0.3), rho(add_up(0.2, 0.1)), 3));
+        assert!(!covers(rho(1.0), rho(1.0 + 1e-12), 1000) && !covers(rho(1.0), rho(1.0 + 2e-15), 3));
+        let approximate = |epsilon: f64| PrivacyBudget::Approximate {
+            epsilon: Epsilon::new(epsilon).unwrap(),
+            delta: Delta::new(1e-6).unwrap(),
+        };
+        assert!(!covers(approximate(1.0), approximate(1.0f64.next_up()), 1000));
     }
 }

@@ -56,7 +56,7 @@ impl DatasetLedger {
         let mut runs: Vec<&[CountedEvent]> = book.runs_of(dataset);
         runs.push(charge.events);
         let reason = match spent(budget, adjacency, &runs) {
-            Ok(cost) if covers(budget, cost) => None,
+            Ok(cost) if covers(budget, cost, runs.len()) => None,
             Ok(cost) => Some(match runs.len() - 1 {
                 0 => format!("this run would cost {}", words(cost)),
                 1 => format!("this run and the one recorded before would cost {} together", words(cost)),
