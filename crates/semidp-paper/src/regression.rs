@@ -12,9 +12,9 @@ use std::sync::Arc;
 pub enum Features {
     /// Independent standard normal numbers, as in the paper.
     Normal,
-    /// 40 of the first fifth of the columns and 80 of the others are 0.05, the rest 0, as in the experiments of Amid et
-    /// al. (2022) and in `data/linear_reg_dataset.py` of the paper's released code. The two counts are fixed, so that
-    /// one direction has no second moment at all.
+    /// 40 of the first fifth of the columns and 80 of the others are 0.05, the rest 0. So `data/linear_reg_dataset.py` of
+    /// the paper's released code has it, which we take for the data set of Amid et al. (2022). The two counts are fixed,
+    /// so that one direction has no second moment at all.
     FixedCounts,
 }
 

@@ -216,13 +216,13 @@ mod tests {
             let end = ours.len() - 1;
             assert_eq!((end as u64, theirs.len()), (STEPS / STRIDE, ours.len()));
             assert!(theirs[end] > 100.0 * theirs[0] && ours[end] < 0.2 * ours[0]);
-            // The noise is 1e4 times as strong as anything else, so that the growth is that of noise alone. A chi-squared
+            // The noise is some 77 times as long as any gradient, so that the growth is that of noise alone. A chi-squared
             // number of 50 degrees of freedom is between 0.1 and 3 times its mean but for 1e-9.
             let predicted =
                 outcome::noise_alone(STEPS, STEP_SIZES[SHOWN], noise_std(noise, PRIVATE + PUBLIC));
             let growth = (theirs[end] - theirs[0]) / predicted;
             assert!(growth > 0.1 && growth < 3.0, "{growth}");
-            // A thousandth of a step hardly moves.
+            // The shortest steps hardly move.
             assert!((trial.dp_sgd[0][end] / trial.dp_sgd[0][0] - 1.0).abs() < 0.01);
         }
         let settings = Settings { quick: true, seed: 5, threads: 1 };
