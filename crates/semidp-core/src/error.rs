@@ -55,6 +55,10 @@ pub enum Error {
         thing: &'static str,
     },
 
+    /// A run that a fork copied: two processes would draw the same noise.
+    #[error("this run was begun by another process: a forked process must begin its own")]
+    Forked,
+
     /// Partial sums that are not of one and the same query and step, or overlap.
     #[error("these partial sums do not belong together: {reason}")]
     Unmergeable {

@@ -191,6 +191,7 @@ impl<S: BlockSource> Session<S> {
                     events: &certificate.events,
                     adjacency: self.adjacency,
                     delta,
+                    random_source: file.source(),
                     steps: steps.get(),
                     dimension,
                     width: self.width(),
@@ -212,6 +213,7 @@ impl<S: BlockSource> Session<S> {
             queries: AtomicU64::new(0),
             assignment: Assignment::default(),
             identity,
+            process: std::process::id(),
         };
         Ok(Prepared { run, name, steps: steps.get() })
     }
@@ -244,7 +246,7 @@ impl<S: BlockSource> Session<S> {
             Some(file) => file.source(),
             None => self.randomness.source(),
         };
-        certificate.declassified = self.declassified.clone();
+        self.declassified.iter().for_each(|reason| certificate.declassify(reason));
         Ok(certificate)
     }
 
@@ -308,6 +310,7 @@ impl<'s, S: BlockSource, M: Mechanism> Prepared<'s, S, M> {
 
     fn debited(self, done: u64) -> Result<(Run<'s, S, M>, Tickets)> {
         let Self { run, name, steps } = self;
+        run.check_process()?;
         let charge = Charge {
             run: name,
             events: &run.certificate.events,
@@ -376,6 +379,8 @@ pub struct Run<'s, S, M> {
     assignment: Assignment,
     /// Of a run that can be continued.
     identity: Option<Identity>,
+    /// Whose it is: after a fork there are two with the same key.
+    process: u32,
 }
 
 impl<S: BlockSource, M: Mechanism> Run<'_, S, M> {
@@ -399,6 +404,7 @@ impl<S: BlockSource, M: Mechanism> Run<'_, S, M> {
 
     /// The same in up to 64 shards, to be merged before noise is added.
     pub fn shards<Q: Query>(&self, query: &Q, ticket: Ticket, shards: u32) -> Result<Vec<Partial<Q::Norm>>> {
+        self.check_process()?;
         let source = self.session.data.open();
         if ticket.run != self.id {
             return Err(Error::Foreign { thing: "ticket" });
@@ -468,6 +474,7 @@ impl<S: BlockSource, M: Mechanism> Run<'_, S, M> {
 
     /// Adds noise to a complete sum and releases it. An empty sample is noised like any other.
     pub fn noise(&self, partial: Partial<M::Norm>) -> Result<Noised<Vec<f64>>> {
+        self.check_process()?;
         let (mut sum, grid, lineage) = partial.into_parts()?;
         if lineage.run != self.id {
             return Err(Error::Foreign { thing: "partial sum" });
@@ -476,10 +483,22 @@ impl<S: BlockSource, M: Mechanism> Run<'_, S, M> {
             let (found, expected) = (sum.len(), self.dimension);
             return Err(Error::Shape { what: "the sum", of: "coordinates", found, expected });
         }
-        let address = (&self.key, lineage.step);
+        let key = match &self.identity {
+            Some(_) => kept::noise_key(&self.key, lineage.step, grid.step(), &sum),
+            None => self.key.clone(),
+        };
+        let address = (&key, lineage.step);
         noise::add_noise(&self.mechanism, &mut sum, grid.clip_steps(), address, self.session.threads);
         // A power of two times an integer: exact up to 2^53, a function of the integer beyond.
         Ok(Noised::new(sum.into_iter().map(|k| k as f64 * grid.step()).collect(), self.id))
+    }
+
+    /// A run that was forked would draw the same noise twice, once in each process.
+    fn check_process(&self) -> Result<()> {
+        match self.process == std::process::id() {
+            true => Ok(()),
+            false => Err(Error::Forked),
+        }
     }
 
     /// Ends the run with its result and the certificate of all its steps, taken or not: stopping

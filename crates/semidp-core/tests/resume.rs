@@ -85,9 +85,7 @@ fn begun(place: &Place, done: usize) -> (Vec<Vec<f64>>, Saved) {
 /// Wherever a run is interrupted, it goes on with the draws it would have made, under the name it began with.
 #[test]
 fn a_continued_run_releases_what_it_would_have() {
-    let plain = Session::new(rows(0.0), Adjacency::ReplaceOne).unwrap().with_randomness(Randomness::Seed(9));
-    let (run, mut tickets) = plain.authorise(program(2.0, 0.3, STEPS), delta()).unwrap();
-    let whole = releases(&run, &mut tickets, STEPS as usize);
+    let (whole, _) = begun(&Place::new("whole"), STEPS as usize);
     for done in 0..=STEPS as usize {
         let place = Place::new(&format!("whole-{done}"));
         let (mut found, saved) = begun(&place, done);
@@ -154,6 +152,37 @@ fn what_the_run_did_not_seal_is_refused() {
     let mut renamed = saved.identity.clone();
     renamed.run = other.identity.run.clone();
     assert!(resume(&other_place, Kept { identity: &renamed, ..sealed }).is_err());
+}
+
+/// A caller that goes on with another question gets other noise: the difference of both answers has noise in it.
+#[test]
+fn another_question_gets_other_noise() {
+    let place = Place::new("question");
+    let program = || {
+        let noise = Gaussian::new(NoiseMultiplier::new(2.0).unwrap());
+        Program::new(noise, Sampling::Everyone, Steps::new(STEPS).unwrap())
+    };
+    let answer = |run: &Run<'_, DenseTable<f32>, Gaussian>, mut tickets: Tickets, centre: f64| {
+        let query = ClippedSum::l2(Public(vec![centre; 3]), 4.0).unwrap();
+        run.noise(run.sum(&query, tickets.next().unwrap()).unwrap()).unwrap().into_inner()
+    };
+    let first = session(KeyFile::create(&place.0, Randomness::Seed(9)).unwrap(), 0.0);
+    let prepared = first.prepare(program(), delta()).unwrap();
+    let seal = prepared.seal("iterate").unwrap();
+    let saved = Saved { identity: prepared.identity().unwrap().clone(), done: 0, seal };
+    let (run, tickets) = prepared.begin().unwrap();
+    let original = answer(&run, tickets, 0.5);
+    drop(run);
+    drop(first);
+    // 200 rows, none of them clipped: the sums differ by 50 in each coordinate, up to truncation.
+    for (centre, gap) in [(0.5, 0.0), (0.25, 50.0)] {
+        let again = session(KeyFile::open(&place.0).unwrap(), 0.0);
+        let prepared = again.prepare(program(), delta()).unwrap();
+        let (run, tickets, _) = prepared.resume(&saved.kept()).unwrap();
+        let found = answer(&run, tickets, centre);
+        let off = found.iter().zip(&original).map(|(b, a)| (b - a - gap).abs()).fold(0.0, f64::max);
+        assert!(if gap == 0.0 { off == 0.0 } else { off > 1.0 }, "{centre}: {found:?} {original:?}");
+    }
 }
 
 /// A key draws one run: neither a second one in its session, nor a new one with an old key.

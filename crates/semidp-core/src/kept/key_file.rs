@@ -81,6 +81,9 @@ impl KeyFile {
 
     /// Ends it: overwritten, as far as the file system lets anybody, and removed.
     pub fn remove(&self) -> Result<()> {
+        if !is_at(&self.file, &self.path) {
+            return Err(refused(&self.path, "is not the one of this run any more"));
+        }
         let mut file = &self.file;
         let length = file.metadata().map_or(0, |found| found.len().min(1024)) as usize;
         // A file system that keeps old blocks would keep them anyway: the removal is what counts.
@@ -133,12 +136,28 @@ impl fmt::Debug for KeyFile {
     }
 }
 
-/// One process at a time.
+/// One process at a time, and at the file that is there: another may have removed it before it was locked.
 fn hold(file: &File, path: &Path) -> Result<()> {
     match file.try_lock() {
-        Ok(()) => Ok(()),
+        Ok(()) if is_at(file, path) => Ok(()),
+        Ok(()) => Err(refused(path, "was removed by another process: try again")),
         Err(TryLockError::WouldBlock) => Err(refused(path, "is in use: another process is at this run")),
         Err(TryLockError::Error(error)) => Err(failed(path, "cannot be locked", &error)),
+    }
+}
+
+/// Whether a path still names an open file.
+fn is_at(file: &File, path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let place = |found: fs::Metadata| (found.dev(), found.ino());
+        file.metadata().ok().map(place) == fs::metadata(path).ok().map(place)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = file;
+        path.exists()
     }
 }
 

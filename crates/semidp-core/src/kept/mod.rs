@@ -11,6 +11,11 @@
 //! * what the caller kept carries the seal that this run put on it: an HMAC under a key of its own over the identity,
 //!   the number of steps done, and the text.
 //!
+//! None of that can see whether a caller asks the same question again. So the noise of such a run is bound to the sum it
+//! is added to: its key is an HMAC of step, grid and sum under the run's ([`noise_key`]). The same sum gets the same
+//! noise; whatever differs, down to the last bit, gets noise of its own, and a mistake of the caller costs one more
+//! release instead of all protection. To whoever does not know the key, noise of this kind has the law of any other.
+//!
 //! What is kept are released iterates. The fingerprint is keyed: without the key it tells nothing about the rows, and
 //! the key is gone when the run ends.
 
@@ -23,7 +28,7 @@ pub use key_file::KeyFile;
 use crate::noise::rng::{Purpose, RunKey};
 use crate::{Error, Result, RunId, hex};
 use hmac::{Hmac, KeyInit, Mac};
-use semidp_accounting::{Adjacency, CountedEvent, Delta};
+use semidp_accounting::{Adjacency, CountedEvent, Delta, RandomSource};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
@@ -44,6 +49,8 @@ pub struct Identity {
     pub adjacency: Adjacency,
     /// at this δ.
     pub delta: Delta,
+    /// Where its randomness came from.
+    pub random_source: RandomSource,
     /// Steps.
     pub steps: u64,
     /// Coordinates of a release.
@@ -56,11 +63,28 @@ pub struct Identity {
     pub rows: String,
 }
 
+/// The key of the noise of one sum.
+pub(crate) fn noise_key(key: &RunKey, step: u64, grid_step: f64, sum: &[i64]) -> RunKey {
+    let mut mac = keyed(&key.derived(Purpose::Bound));
+    mac.update(&step.to_le_bytes());
+    mac.update(&grid_step.to_le_bytes());
+    let mut bytes = [0; 1 << 12];
+    for part in sum.chunks(bytes.len() / 8) {
+        let used = &mut bytes[..8 * part.len()];
+        used.chunks_exact_mut(8)
+            .zip(part)
+            .for_each(|(bytes, value)| bytes.copy_from_slice(&value.to_le_bytes()));
+        mac.update(used);
+    }
+    RunKey::from_bytes(mac.finalize().into_bytes().into())
+}
+
 /// The parts of an identity that the kernel does not have to compute.
 pub(crate) struct Facts<'a> {
     pub(crate) events: &'a [CountedEvent],
     pub(crate) adjacency: Adjacency,
     pub(crate) delta: Delta,
+    pub(crate) random_source: RandomSource,
     pub(crate) steps: u64,
     pub(crate) dimension: usize,
     pub(crate) width: usize,
@@ -75,6 +99,7 @@ impl Identity {
             events: facts.events.to_vec(),
             adjacency: facts.adjacency,
             delta: facts.delta,
+            random_source: facts.random_source,
             steps: facts.steps,
             dimension: facts.dimension,
             width: facts.width,
@@ -88,7 +113,8 @@ impl Identity {
         let differs = |what: &str, begun: String, now: String| {
             Err(Error::AnotherRun { difference: format!("{what} was {begun} and is {now}") })
         };
-        let Self { run, code, events, adjacency, delta, steps, dimension, width, units, rows } = begun;
+        let Self { run, code, events, adjacency, delta, random_source, steps, dimension, width, units, rows } =
+            begun;
         if *code != self.code {
             return differs("the version of the code", code.clone(), self.code.clone());
         }
@@ -100,6 +126,13 @@ impl Identity {
         }
         if *delta != self.delta {
             return differs("delta", delta.to_string(), self.delta.to_string());
+        }
+        if *random_source != self.random_source {
+            return differs(
+                "the random source",
+                format!("{random_source:?}"),
+                format!("{:?}", self.random_source),
+            );
         }
         if *steps != self.steps {
             return differs("steps", steps.to_string(), self.steps.to_string());

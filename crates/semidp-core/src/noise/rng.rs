@@ -24,6 +24,8 @@ pub(crate) enum Purpose {
     Seal = 3,
     /// The key of the fingerprint of the rows.
     Fingerprint = 4,
+    /// The key of the keys of noise that belongs to a sum.
+    Bound = 5,
 }
 
 /// Where the key of a run comes from.
