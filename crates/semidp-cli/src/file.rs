@@ -69,6 +69,7 @@ impl Reserved {
     pub fn keep(mut self) -> Result<(), Failure> {
         let written = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
         let moved = written.and_then(|()| fs::rename(&self.temporary, &self.path));
+        let moved = moved.and_then(|()| sync_folder(&self.path));
         moved.map_err(|error| cannot_write(&self.option, &self.path, error))
     }
 }
@@ -131,6 +132,12 @@ fn destination(path: &Path) -> io::Result<PathBuf> {
         Ok(_) => Err(io::Error::other("it is not a regular file")),
         Err(_) => Ok(path.to_path_buf()),
     }
+}
+
+/// A file is durable only once the folder that lists it is.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
 /// A name in the same folder, so that the rename cannot cross file systems.

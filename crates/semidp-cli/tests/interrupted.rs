@@ -41,14 +41,19 @@ fn wait_for_steps(files: &Files, checkpoint: &str) {
 
 /// An interrupted run of many steps; its command without `--resume`.
 fn interrupted(files: &Files, by: &str) -> String {
-    let command = files.paid().replace("--steps 20", "--steps 900");
+    interrupted_with(files, by, "")
+}
+
+fn interrupted_with(files: &Files, by: &str, options: &str) -> String {
+    let command = format!("{} {options}", files.paid().replace("--steps 20", "--steps 900"));
     // Often, so that it can be seen at its third step; how often makes no difference to what it is.
     let child = start(&format!("{command} --seed 5 --checkpoint-every 0"));
     wait_for_steps(files, "model.json.checkpoint");
     signal(&child, by);
     let ran: Ran = child.wait_with_output().unwrap().into();
     assert_eq!(ran.code, 1, "{}", ran.stderr);
-    let (error, hint) = (ran.stderr.lines().nth(1).unwrap(), ran.stderr.lines().nth(2).unwrap());
+    let mut last = ran.stderr.lines().rev();
+    let (hint, error) = (last.next().unwrap(), last.next().unwrap());
     assert!(error.starts_with("error: interrupted after step "), "{error}");
     assert!(error.contains(" of 900") && hint.contains("--resume"), "{error} {hint}");
     command
@@ -163,6 +168,42 @@ fn another_run_is_refused() {
     let ran = resumed(&files, &command);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(!ran.stdout.contains(secret.lines().last().unwrap()));
+}
+
+/// Parameters of losses and domains, and public rows that are no gradients, count as much as anything else: with every
+/// other hyper-parameter given, nothing but themselves would tell.
+#[test]
+fn everything_that_iterates_depend_on_is_sealed() {
+    let fixed = "--clip-norm 1 --learning-rate 0.05 --warm-start none --task regression";
+    let semi = format!("{fixed} --alpha 0.5 --loss huber:1.3 --domain ball:5");
+    let mirror = format!("{fixed} --algorithm pda-md --loss huber:2");
+    let files = Files::new("interrupted-parts", Target::Number);
+    let command = interrupted_with(&files, "TERM", &semi);
+    for (before, after, words) in [
+        ("huber:1.3", "huber:1.4", "loss was"),
+        ("ball:5", "ball:4.9", "domain was"),
+        ("--domain ball:5", "--domain ball:5 --strict", "strict was false and is true"),
+        ("--alpha 0.5", "--alpha 0.6", "alpha was"),
+    ] {
+        let ran = resumed(&files, &command.replace(before, after));
+        check_refusal(&command, &ran, &["this is not the run", words]);
+    }
+    assert_eq!(resumed(&files, &command).code, 0);
+    std::fs::remove_file(files.folder.join("model.json")).unwrap();
+    // Two public labels change places: no statistic of a column moves.
+    let command = interrupted_with(&files, "TERM", &mirror);
+    let public = files.text("public.csv");
+    let mut lines: Vec<String> = public.lines().map(String::from).collect();
+    let place = |line: &str| line.rfind(',').unwrap() + 1;
+    let (a, b) = (place(&lines[1]), place(&lines[2]));
+    let (first, second) = (lines[1].split_off(a), lines[2].split_off(b));
+    lines[1].push_str(&second);
+    lines[2].push_str(&first);
+    files.write("public.csv", &lines.join("\n"));
+    let ran = resumed(&files, &command);
+    check_refusal(&command, &ran, &["this is not the run", "content of all public rows was"]);
+    files.write("public.csv", &public);
+    assert_eq!(resumed(&files, &command).code, 0);
 }
 
 /// Killed at random moments, again and again: every run ends in the same bits, and is debited once. Each has a data set

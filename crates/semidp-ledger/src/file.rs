@@ -23,7 +23,7 @@ const VERSION: u32 = 1;
 const APPLICATION_AT: usize = 68;
 const VERSION_AT: usize = 60;
 const HEADER: usize = 100;
-/// No data set lets its runs draw more coordinates of noise than this.
+/// Far more coordinates of noise than all runs on a data set will ever draw: a thousand million million.
 const MOST_DRAWS: f64 = (1u64 << 50) as f64;
 
 /// A ledger in a file, open.

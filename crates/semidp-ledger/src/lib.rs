@@ -22,6 +22,8 @@
 //!   data set or adjacency it is refused.
 //!
 //! # What it does not protect against
+//! * Runs whose noise came from a seed, as tests have it: they are recorded like others, and promise nothing. The
+//!   command line says so in their descriptions.
 //! * Runs that do not use it, and one set of rows under two names: the name is the owner's word.
 //! * Whoever can write the file. Every entry carries a SHA-256 digest of itself and all entries before it,
 //!   and every use checks all of them: an edited, deleted, moved or truncated entry is found. Someone who

@@ -4,7 +4,7 @@ use crate::target::{MOST_CLASSES, listed_classes};
 use crate::{Columns, Error, Result, Target};
 use semidp::loss::Loss;
 use semidp::train::Model;
-use semidp_accounting::Certificate;
+use semidp_accounting::{Certificate, Epsilon};
 use semidp_table::{Feature, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -130,6 +130,10 @@ impl SavedModel {
         }
         if columns.names() != self.feature_names {
             return Err(malformed("the names of its features are not theirs"));
+        }
+        let nothing_promised = self.certificate.guarantee.epsilon == Epsilon::UNBOUNDED;
+        if nothing_promised == self.certificate.declassified.is_empty() {
+            return Err(malformed("its certificate has no epsilon and no reason for that, or both"));
         }
         if self.weights.iter().any(|weight| !weight.is_finite()) {
             return Err(malformed("a weight is not finite"));

@@ -44,7 +44,7 @@ const RADIUS: f64 = 2.0;
 
 /// ½wᵀHw − ⟨x, w⟩ for a diagonal H with entries that fall from 1 to 1/1000, rows x of mean H·w* and ‖w*‖ = 1. Gradients
 /// Hw − x have the same variance everywhere, and the excess risk of w is ½Σh_j(w_j − w*_j)².
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 struct Ellipsoid {
     curvatures: Vec<f64>,
 }
@@ -99,6 +99,10 @@ impl Objective for Ellipsoid {
 impl RowLoss for Ellipsoid {
     fn name(&self) -> &'static str {
         "ellipsoid"
+    }
+
+    fn describe(&self) -> String {
+        format!("{self:?}")
     }
 
     fn dimension(&self, width: usize) -> usize {

@@ -5,6 +5,7 @@ use semidp::loss::*;
 use semidp::train::*;
 use semidp_accounting::{PrivacyBudget, Rho};
 use semidp_core::*;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -376,20 +377,22 @@ fn interrupted_runs_go_on() {
     for algorithm in spending() {
         for recipe in [&squared, &once] {
             let is_class = recipe.loss.labels() == Labels::Classes;
-            let whole = train(algorithm, recipe, 2000, Some(public(80, is_class)), 1).unwrap();
+            let stop = Arc::new(AtomicBool::new(false));
+            let go = |keeping: &Keeping, stop_at: u64| {
+                let private = Private::new(table(2000, is_class, 7)).boxed();
+                let data = TrainingData { private, public: Some(public(80, is_class)) };
+                let conduct = Conduct { keeping: Some(keeping), ..Conduct::new(Randomness::OperatingSystem) };
+                algorithm.train(recipe, data, conduct, &mut |progress| {
+                    stop.store(progress.step >= stop_at, Ordering::Relaxed);
+                })
+            };
+            let begin = |path: &Path| Keeping::begin(path, Randomness::Seed(1)).unwrap().until(stop.clone());
+            let kept = begin(&folder.join("whole"));
+            let whole = go(&kept, u64::MAX).unwrap();
+            kept.end().unwrap();
             for stop_at in [1, 17, 39] {
                 let path = folder.join(format!("{}-{stop_at}", algorithm.name()));
-                let stop = Arc::new(AtomicBool::new(false));
-                let kept = Keeping::begin(&path, Randomness::Seed(1)).unwrap().until(stop.clone());
-                let go = |keeping: &Keeping, stop_at: u64| {
-                    let private = Private::new(table(2000, is_class, 7)).boxed();
-                    let data = TrainingData { private, public: Some(public(80, is_class)) };
-                    let conduct =
-                        Conduct { keeping: Some(keeping), ..Conduct::new(Randomness::OperatingSystem) };
-                    algorithm.train(recipe, data, conduct, &mut |progress| {
-                        stop.store(progress.step >= stop_at, Ordering::Relaxed);
-                    })
-                };
+                let kept = begin(&path);
                 match go(&kept, stop_at) {
                     Err(semidp::Error::Interrupted { step, steps: 40, .. }) => assert_eq!(step, stop_at),
                     other => panic!("{}: {:?}", algorithm.name(), other.map(|trained| trained.alpha)),

@@ -150,6 +150,7 @@ fn dp_sgd_has_its_predicted_variance() {
 }
 
 /// Squared loss as a loss of rows, the label last.
+#[derive(Debug)]
 struct SquaredByRow;
 
 impl Objective for SquaredByRow {
@@ -161,6 +162,10 @@ impl Objective for SquaredByRow {
 impl RowLoss for SquaredByRow {
     fn name(&self) -> &'static str {
         "squared by row"
+    }
+
+    fn describe(&self) -> String {
+        format!("{self:?}")
     }
 
     fn dimension(&self, width: usize) -> usize {

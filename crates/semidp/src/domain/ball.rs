@@ -34,6 +34,10 @@ impl Domain for Ball {
         "ball"
     }
 
+    fn describe(&self) -> String {
+        format!("{self:?}")
+    }
+
     fn project(&self, point: &mut [f64]) {
         let square: f64 = point.iter().enumerate().map(|(j, x)| (x - self.centre(j)).powi(2)).sum();
         let length = square.sqrt();

@@ -29,6 +29,10 @@ impl Domain for Box {
         "box"
     }
 
+    fn describe(&self) -> String {
+        format!("{self:?}")
+    }
+
     fn project(&self, point: &mut [f64]) {
         point.iter_mut().for_each(|x| *x = x.clamp(self.least, self.greatest));
     }

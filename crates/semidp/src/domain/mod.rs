@@ -15,6 +15,9 @@ pub trait Domain: Sync + Send {
     /// Its name on the command line.
     fn name(&self) -> &'static str;
 
+    /// Its name and every parameter, so that a run is not continued with others.
+    fn describe(&self) -> String;
+
     /// Moves a point to the nearest point of the set.
     fn project(&self, point: &mut [f64]);
 
@@ -29,6 +32,10 @@ pub struct Everywhere;
 impl Domain for Everywhere {
     fn name(&self) -> &'static str {
         "everywhere"
+    }
+
+    fn describe(&self) -> String {
+        format!("{self:?}")
     }
 
     fn project(&self, _: &mut [f64]) {}

@@ -24,6 +24,10 @@ impl Domain for Simplex {
         "simplex"
     }
 
+    fn describe(&self) -> String {
+        format!("{self:?}")
+    }
+
     /// max(x − θ, 0) with the θ that gives the sum, found by sorting (Held, Wolfe and Crowder 1974).
     fn project(&self, point: &mut [f64]) {
         let mut sorted = point.to_vec();

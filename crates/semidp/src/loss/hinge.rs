@@ -27,6 +27,10 @@ impl Loss for Hinge {
         "hinge"
     }
 
+    fn describe(&self) -> String {
+        format!("{self:?}")
+    }
+
     fn labels(&self) -> Labels {
         Labels::Classes
     }

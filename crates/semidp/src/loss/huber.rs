@@ -35,6 +35,10 @@ impl Loss for Huber {
         "huber"
     }
 
+    fn describe(&self) -> String {
+        format!("{self:?}")
+    }
+
     fn labels(&self) -> Labels {
         Labels::Numbers
     }

@@ -21,6 +21,10 @@ impl RowLoss for Linear {
         "linear"
     }
 
+    fn describe(&self) -> String {
+        format!("{self:?}")
+    }
+
     fn dimension(&self, width: usize) -> usize {
         width
     }

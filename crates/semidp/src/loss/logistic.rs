@@ -28,6 +28,10 @@ impl Loss for Logistic {
         "logistic"
     }
 
+    fn describe(&self) -> String {
+        format!("{self:?}")
+    }
+
     fn labels(&self) -> Labels {
         Labels::Classes
     }

@@ -51,6 +51,9 @@ pub trait Loss: ScoreLoss + Objective + Send {
     /// Its name on the command line.
     fn name(&self) -> &'static str;
 
+    /// Its name and every parameter, so that a run is not continued with others.
+    fn describe(&self) -> String;
+
     /// What its labels are.
     fn labels(&self) -> Labels;
 

@@ -34,6 +34,10 @@ impl RowLoss for Quadratic {
         "quadratic"
     }
 
+    fn describe(&self) -> String {
+        format!("{self:?}")
+    }
+
     fn dimension(&self, width: usize) -> usize {
         width
     }

@@ -41,6 +41,10 @@ impl Loss for Quantile {
         "quantile"
     }
 
+    fn describe(&self) -> String {
+        format!("{self:?}")
+    }
+
     fn labels(&self) -> Labels {
         Labels::Numbers
     }

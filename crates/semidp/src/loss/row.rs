@@ -31,6 +31,9 @@ pub trait RowLoss: Objective + Send {
     /// Its name.
     fn name(&self) -> &'static str;
 
+    /// Its name and every parameter, so that a run is not continued with others.
+    fn describe(&self) -> String;
+
     /// Weights of a model, for rows of so many columns.
     fn dimension(&self, width: usize) -> usize;
 

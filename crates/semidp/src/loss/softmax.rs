@@ -51,6 +51,10 @@ impl Loss for Softmax {
         "softmax"
     }
 
+    fn describe(&self) -> String {
+        format!("{self:?}")
+    }
+
     fn labels(&self) -> Labels {
         Labels::Classes
     }

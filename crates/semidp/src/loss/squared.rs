@@ -22,6 +22,10 @@ impl Loss for Squared {
         "squared"
     }
 
+    fn describe(&self) -> String {
+        format!("{self:?}")
+    }
+
     fn labels(&self) -> Labels {
         Labels::Numbers
     }

@@ -152,8 +152,8 @@ impl Sgd<'_> {
     /// knows again.
     pub(super) fn facts(&self, public: Option<&PublicRows>) -> Vec<Fact> {
         let loss = match self.loss.door() {
-            Door::Scores(loss) => loss.name(),
-            Door::Rows(loss) => loss.name(),
+            Door::Scores(loss) => loss.describe(),
+            Door::Rows(loss) => loss.describe(),
         };
         let start = self.start.weights.iter().flat_map(|w| w.to_le_bytes());
         vec![
@@ -162,7 +162,7 @@ impl Sgd<'_> {
             Fact::new("steps", self.steps.get()),
             Fact::new("sampling", format!("{:?}", self.sampling)),
             Fact::new("expected-batch", self.batch),
-            Fact::new("kind of loss", loss),
+            Fact::new("loss in full", loss),
             Fact::new("clip-norm", self.clip_norm),
             Fact::new("noise-multiplier", self.noise_multiplier.get()),
             Fact::new("public-batch", self.public_batch),
@@ -170,7 +170,7 @@ impl Sgd<'_> {
             Fact::new("alpha", format!("{:?}", self.alpha)),
             Fact::new("update", self.update.describe()),
             Fact::new("average", format!("{:?}", self.average)),
-            Fact::new("domain", self.domain.name()),
+            Fact::new("domain", self.domain.describe()),
             Fact::new("l2", self.l2),
             Fact::new("ridge", self.public_l2),
             Fact::new("order of public rows", self.public_seed),

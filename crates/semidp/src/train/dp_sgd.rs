@@ -56,6 +56,6 @@ impl Algorithm for DpSgd {
             json!("of gradients over the clip norm, as in De et al. (2022)"),
             "theory",
         ));
-        planned.run(self.name(), &session, None, recipe, &conduct, on_step)
+        planned.run(self.name(), &session, public.as_ref(), recipe, &conduct, on_step)
     }
 }

@@ -9,7 +9,7 @@
 use super::checkpoint::{self, Checkpoint, Fact, State};
 use crate::{Error, Result};
 use semidp_core::{BlockSource, Identity, KeyFile, Mechanism, Prepared, Randomness, Run, Tickets};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -26,7 +26,7 @@ pub struct Keeping {
     path: PathBuf,
     every: Duration,
     stop: Arc<AtomicBool>,
-    facts: Vec<Fact>,
+    facts: RefCell<Vec<Fact>>,
     key: Arc<KeyFile>,
     /// What it goes on from.
     saved: Option<Checkpoint>,
@@ -81,7 +81,7 @@ impl Keeping {
             path,
             every: Duration::from_secs(5),
             stop: Arc::default(),
-            facts: Vec::new(),
+            facts: RefCell::default(),
             key: Arc::new(key),
             saved,
             is_begun: Cell::new(false),
@@ -102,9 +102,13 @@ impl Keeping {
     }
 
     /// Something else that must not change, which the algorithm does not know.
-    pub fn with_fact(mut self, fact: Fact) -> Self {
-        self.facts.push(fact);
+    pub fn with_fact(self, fact: Fact) -> Self {
+        self.also(fact);
         self
+    }
+
+    pub(super) fn also(&self, fact: Fact) {
+        self.facts.borrow_mut().push(fact);
     }
 
     /// Where the checkpoint is.
@@ -112,11 +116,16 @@ impl Keeping {
         &self.path
     }
 
-    /// Ends it, once the result is safe.
+    /// Ends it, once the result is safe or the run has failed for good.
     pub fn end(self) -> Result<()> {
+        // Nothing is left for whoever drops it.
         self.is_begun.set(true);
         self.key.remove()?;
-        fs::remove_file(&self.path).map_err(|error| failed(&self.path, "cannot be removed", &error))
+        match fs::remove_file(&self.path) {
+            // No run began: there was nothing private to learn from.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(|error| failed(&self.path, "cannot be removed", &error)),
+        }
     }
 
     pub(super) fn key(&self) -> Arc<KeyFile> {
@@ -125,7 +134,7 @@ impl Keeping {
 
     /// The caller's facts and the algorithm's.
     pub(super) fn facts(&self, of_run: Vec<Fact>) -> Vec<Fact> {
-        self.facts.iter().cloned().chain(of_run).collect()
+        self.facts.borrow().iter().cloned().chain(of_run).collect()
     }
 
     /// What it goes on from, if it does.

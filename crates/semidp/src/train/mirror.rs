@@ -122,7 +122,7 @@ impl UpdateRule for Descending<'_> {
         Err(Error::invalid("learning-rate", self.size, "a finite number > 0"))
     }
 
-    /// Loss, rows and start of the map are known from elsewhere.
+    /// Loss, public rows and start are facts of every run.
     fn describe(&self) -> String {
         let MirrorMap { ridge, least, .. } = &self.map;
         format!("Mirror {{ size: {:?}, ridge: {ridge:?}, least: {least:?} }}", self.size)

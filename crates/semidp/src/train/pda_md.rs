@@ -77,6 +77,6 @@ impl Algorithm for PdaMd {
         );
         planned.say("least-eigenvalue", json!(map.least_eigenvalue()), "public data");
         planned.sgd.update = Box::new(map.descent(learning_rate));
-        planned.run(self.name(), &session, None, recipe, &conduct, on_step)
+        planned.run(self.name(), &session, Some(&public), recipe, &conduct, on_step)
     }
 }

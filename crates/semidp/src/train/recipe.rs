@@ -15,8 +15,8 @@
 use super::directions::can_tell_directions;
 use super::learned::{self, Stepping};
 use super::{
-    Alpha, Average, Batches, Conduct, Model, Progress, PublicGradient, PublicRows, PublicUse, Sgd, StepSize,
-    Trained, best_ridge, minimise, noise_for,
+    Alpha, Average, Batches, Conduct, Fact, Model, Progress, PublicGradient, PublicRows, PublicUse, Sgd,
+    StepSize, Trained, best_ridge, minimise, noise_for,
 };
 use crate::domain::Domain;
 use crate::loss::Loss;
@@ -118,6 +118,8 @@ pub struct Planned<'a> {
     pub fit: Option<PublicFit>,
     /// Where the run starts.
     pub warm_start: WarmStart,
+    /// What public rows are used for.
+    pub public_use: PublicUse,
 }
 
 impl Planned<'_> {
@@ -146,6 +148,11 @@ impl Planned<'_> {
         let is_streamed = session.is_streamed() == Some(true);
         let mut model = self.sgd.start.clone();
         let (delta, keeping) = (recipe.budget.delta(), conduct.keeping);
+        if let (Some(keeping), Some(rows)) = (keeping, public) {
+            // Whatever they were used for, iterates depend on them.
+            keeping.also(Fact::new("content of all public rows", rows.digest()));
+        }
+        let public = public.filter(|_| self.public_use == PublicUse::Mixed);
         on_step(Progress { step: 0, steps, sampling, is_streamed, model: &model });
         let mut trained = self.sgd.train_kept(session, public, delta, keeping, &mut |step, w| {
             model.weights.copy_from_slice(w);
@@ -286,7 +293,7 @@ impl<'a> Recipe<'a> {
         if let (WarmStart::Ridge, None, Some(fit)) = (warm_start, given.l2, &fit) {
             provenance.push(entry("ridge", json!(fit.ridge), fit.ridge_source));
         }
-        Ok(Planned { sgd, provenance, fit, warm_start })
+        Ok(Planned { sgd, provenance, fit, warm_start, public_use })
     }
 
     /// What was given is the user's only where it is what is used.

@@ -206,7 +206,8 @@ impl Mean {
             output.warn("--seed makes the noise reproducible: the result is NOT private");
         }
         if let Some(ledger) = ledger {
-            session = session.with_ledger(ledger.describe(&format!("mean: {}", plan.name())));
+            let seeded = if self.seed.is_some() { ", NOT private: seeded" } else { "" };
+            session = session.with_ledger(ledger.describe(&format!("mean: {}{seeded}", plan.name())));
         }
         data.bar.set_length(rows);
         let release = plan.release(&session, &Public(data.public_mean.clone()), &Public(data.centre.clone()));

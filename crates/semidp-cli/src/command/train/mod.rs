@@ -115,7 +115,8 @@ impl Train {
             memory: Some(self.memory.unwrap_or_else(memory::by_default)),
             keeping: keeping.as_ref(),
             ledger: ledger.map(|ledger| -> Box<dyn Ledger> {
-                Box::new(ledger.describe(&format!("train: {}", algorithm.name())))
+                let seeded = if self.seed.is_some() { ", NOT private: seeded" } else { "" };
+                Box::new(ledger.describe(&format!("train: {}{seeded}", algorithm.name())))
             }),
             ..Conduct::new(randomness)
         };
@@ -137,6 +138,8 @@ impl Train {
         let mut trained = trained?;
         // A function of released iterates, so that it may be told.
         if trained.model.weights.iter().any(|weight| !weight.is_finite()) {
+            // Going on would lead nowhere else.
+            keeping.map_or(Ok(()), Keeping::end)?;
             return Err(Failure::input(
                 "learning-rate must be smaller: training diverged",
                 "take a smaller --learning-rate, or leave it out; the budget was spent all the same",
@@ -288,6 +291,8 @@ impl Train {
             Fact::new("target", self.target.as_str()),
             Fact::new("loss", loss),
             Fact::new("intercept", !self.hyper.no_intercept),
+            // What a strict check let pass is told by the certificate at the end.
+            Fact::new("strict", self.strict),
         ];
         let schema = columns.schema().columns().iter();
         facts.extend(

@@ -96,7 +96,7 @@ pub struct Train {
     pub threads: Option<u64>,
 
     /// Private rows are read into this much memory if they fit, and streamed otherwise: bytes, or as in 500MB or 4GB; 0
-    /// always streams [default: half of what is available]
+    /// always streams [default: half of what the machine has]
     #[arg(long, value_name = "SIZE", value_parser = number::parse_memory, allow_hyphen_values = true)]
     pub memory: Option<u64>,
 
