@@ -19,7 +19,10 @@ fn every_help_ends_with_an_example_that_works() {
             assert!(example.starts_with("  semidp ") && example.lines().count() == 1, "{example}");
             assert!(ran.stdout.contains("--json") && ran.stdout.contains("--quiet"));
             if flag == "--help" {
-                let example = Command::new("sh").args(["-c", example]).env("PATH", &path).output().unwrap();
+                let mut shell = Command::new("sh");
+                // Some write files.
+                shell.args(["-c", example]).env("PATH", &path).current_dir(folder("usage-examples"));
+                let example = shell.output().unwrap();
                 let printed = String::from_utf8_lossy(&example.stdout);
                 assert!(example.status.success() && printed.contains("epsilon"), "{command}: {printed}");
             }
