@@ -21,7 +21,7 @@ fn every_help_ends_with_an_example_that_works() {
             if flag == "--help" {
                 let mut shell = Command::new("sh");
                 // Some write files.
-                shell.args(["-c", example]).env("PATH", &path).current_dir(folder("usage-examples"));
+                shell.args(["-c", example]).env("PATH", &path).current_dir(common::folder("usage-examples"));
                 let example = shell.output().unwrap();
                 let printed = String::from_utf8_lossy(&example.stdout);
                 assert!(example.status.success() && printed.contains("epsilon"), "{command}: {printed}");
