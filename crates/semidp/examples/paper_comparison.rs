@@ -26,13 +26,14 @@ const OUTPUTS: [&str; 2] = ["tail", "last"];
 
 const CONTENDERS: [&str; 3] = ["semi-dp-sgd", "pda-md", "dp-sgd"];
 
-/// Step sizes that are tried, four for each. A cold start has further to go, and the steps of PDA-MD are shorter by up to
-/// the condition of the public Hessian: it also has larger ones than the paper tried.
-fn grid(name: &str, start: &str) -> [f64; 4] {
+/// Step sizes that are tried, four for each, so that the best lies within. A cold start has further to go, more public
+/// rows leave less of the way, and the steps of PDA-MD are shorter by up to the condition of the public Hessian.
+fn grid(name: &str, share: f64, start: &str) -> [f64; 4] {
     match (name, start) {
-        ("pda-md", "warm") => [0.5, 0.9, 1.6, 2.8],
-        ("pda-md", _) => [1.9, 6.0, 19.0, 60.0],
-        (_, "warm") => [0.06, 0.1, 0.18, 0.32],
+        ("pda-md", "warm") if share < 0.2 => [0.5, 0.9, 1.6, 2.8],
+        ("pda-md", "warm") => [0.06, 0.12, 0.24, 0.5],
+        ("pda-md", _) => [6.0, 19.0, 34.0, 60.0],
+        (_, "warm") => [0.03, 0.06, 0.1, 0.18],
         _ => [0.3, 0.6, 1.1, 1.9],
     }
 }
@@ -98,7 +99,7 @@ impl Setting {
     fn tune(&self, name: &str) -> Answer<(f64, usize)> {
         let draw = Draw::new(0, self.public_rows())?;
         let mut best = (f64::INFINITY, f64::NAN, 0);
-        for rate in grid(name, self.start) {
+        for rate in grid(name, self.share, self.start) {
             let losses = self.train(name, rate, &draw, 0)?;
             println!("  tuning {name:12} rate {rate:5}: tail {:9.4}, last {:9.4}", losses[0], losses[1]);
             for (output, loss) in losses.into_iter().enumerate() {
