@@ -21,8 +21,8 @@ EXAMPLE
 /// Every algorithm with what it is, and the example.
 fn after_help() -> String {
     let lines = ALGORITHMS.iter().map(|algorithm| {
-        let line = format!("  {:24} {}", algorithm.name(), algorithm.about());
-        table::wrap(&line, &" ".repeat(27))
+        let line = format!("{}: {}", algorithm.name(), algorithm.about());
+        format!("  {}", table::wrap(&line, "      "))
     });
     format!("ALGORITHMS\n{}\n\n{EXAMPLE}", lines.collect::<Vec<_>>().join("\n"))
 }
