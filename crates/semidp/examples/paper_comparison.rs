@@ -3,10 +3,10 @@
 //!
 //! `cargo run --release -p semidp --example paper_comparison -- 10` measures ten draws; `-- 10 0.1 cold` one setting
 //! alone. ε = 2 and δ = 1e-5 under add-remove, T = 5000 steps, K = 500, K_pub = 200, C = 1. Algorithm 1 takes its weight
-//! from the horizon formula and clips public gradients; PDA-MD regularises its Hessian by 0.01; DP-SGD treats all rows as
-//! private. Each has the grid below and the better of two outputs, the mean of the last half of the iterates or the last
-//! one. Noise comes from seeds, so that anybody finds the same numbers: the rows are synthetic, and nothing here
-//! is private.
+//! from the horizon formula for clipped public gradients, or from two values for gradients as they are; PDA-MD regularises
+//! its Hessian by 0.01; DP-SGD treats all rows as private. Each has the grid below and the best of three outputs: the mean
+//! of all iterates, of their last half, or the last one. Noise comes from seeds, so that anybody finds the same numbers:
+//! the rows are synthetic, and nothing here is private.
 
 mod paper_rows;
 
@@ -22,20 +22,44 @@ use semidp_core::{Adjacency, Delta, Epsilon, Private, Randomness, SampleRate, St
 type Answer<T> = Result<T, Box<dyn std::error::Error>>;
 
 const STEPS: u64 = 5000;
-const OUTPUTS: [&str; 2] = ["tail", "last"];
+/// What becomes the model: the mean of all iterates, of the last half, or the last one.
+const OUTPUTS: [&str; 3] = ["mean", "tail", "last"];
 
 const CONTENDERS: [&str; 3] = ["semi-dp-sgd", "pda-md", "dp-sgd"];
 
-/// Step sizes that are tried, four for each, so that the best lies within. A cold start has further to go, more public
-/// rows leave less of the way, and the steps of PDA-MD are shorter by up to the condition of the public Hessian.
-fn grid(name: &str, share: f64, start: &str) -> [f64; 4] {
+/// Step sizes that are tried. A cold start has further to go, more public rows leave less of the way, and the steps of
+/// PDA-MD are shorter by up to the condition of the public Hessian.
+fn rates(name: &str, share: f64, start: &str) -> [f64; 3] {
     match (name, start) {
-        ("pda-md", "warm") if share < 0.2 => [0.5, 0.9, 1.6, 2.8],
-        ("pda-md", "warm") => [0.06, 0.12, 0.24, 0.5],
-        ("pda-md", _) => [6.0, 19.0, 34.0, 60.0],
-        (_, "warm") => [0.03, 0.06, 0.1, 0.18],
-        _ => [0.3, 0.6, 1.1, 1.9],
+        ("pda-md", "warm") if share < 0.2 => [0.9, 1.6, 2.8],
+        ("pda-md", "warm") => [0.06, 0.12, 0.24],
+        ("pda-md", _) => [19.0, 34.0, 60.0],
+        ("dp-sgd", "warm") => [0.05, 0.1, 0.2],
+        (_, "warm") => [0.15, 0.25, 0.4],
+        _ => [0.6, 1.1, 1.9],
     }
+}
+
+/// Weights of private gradients that are tried, with what is done to public ones: the formula's for clipped ones, and in
+/// Algorithm 1 two more, as the paper has a grid of them. Public gradients that are not clipped are about a hundred times
+/// as long as private ones, which are all clipped here, so that a weight of 0.99 is no large one.
+fn weights(name: &str) -> &'static [(Alpha, PublicGradient)] {
+    match name {
+        "semi-dp-sgd" => &[
+            (Alpha::Horizon, PublicGradient::Clip),
+            (Alpha::Given(0.991), PublicGradient::Raw),
+            (Alpha::Given(0.996), PublicGradient::Raw),
+        ],
+        _ => &[(Alpha::Horizon, PublicGradient::Clip)],
+    }
+}
+
+/// What tuning chooses.
+#[derive(Clone, Copy)]
+struct Choice {
+    rate: f64,
+    weight: (Alpha, PublicGradient),
+    output: usize,
 }
 
 /// The share of public rows, whether training starts at their minimiser, and the paper's three losses.
@@ -57,8 +81,8 @@ impl Setting {
         (self.share * ROWS as f64).round() as usize
     }
 
-    /// The test losses of either output.
-    fn train(&self, name: &str, rate: f64, draw: &Draw, seed: u64) -> Answer<[f64; 2]> {
+    /// The test losses of each output, all of one run.
+    fn train(&self, name: &str, choice: Choice, draw: &Draw, seed: u64) -> Answer<[f64; 3]> {
         let rows = if name == "dp-sgd" { ROWS } else { ROWS - self.public_rows() };
         let recipe = Recipe {
             loss: &Squared,
@@ -72,10 +96,10 @@ impl Setting {
                 sample_rate: Some(SampleRate::new(BATCH / rows as f64)?),
                 expected_batch: Some(BATCH),
                 public_batch: Some(200),
-                learning_rate: Some(rate),
-                alpha: Some(Alpha::Horizon),
-                public_gradient: Some(PublicGradient::Clip),
-                average: Some(Average::Tail(0.5)),
+                learning_rate: Some(choice.rate),
+                alpha: Some(choice.weight.0),
+                public_gradient: Some(choice.weight.1),
+                average: Some(Average::Mean),
                 warm_start: Some(if self.start == "warm" { WarmStart::Minimum } else { WarmStart::Cold }),
                 hessian_regularisation: Some(0.01),
                 ..Given::default()
@@ -86,46 +110,59 @@ impl Setting {
             public: Some(draw.public.clone()),
         };
         let conduct = Conduct::new(Randomness::Seed(seed));
-        let mut last = f64::NAN;
+        let (mut tail, mut last) = (Vec::new(), f64::NAN);
         let trained = algorithm_named(name)?.train(&recipe, data, conduct, &mut |progress| {
+            let weights = &progress.model.weights;
+            tail.resize(weights.len(), 0.0);
+            // The iterates that steps start at, as the library averages them.
+            if (STEPS / 2..STEPS).contains(&progress.step) {
+                tail.iter_mut().zip(weights).for_each(|(sum, w)| *sum += w / (STEPS - STEPS / 2) as f64);
+            }
             if progress.step == STEPS {
                 last = draw.test_loss(progress.model);
             }
         })?;
-        Ok([draw.test_loss(&trained.model), last])
+        let tail = draw.test_loss(&trained.model.with_weights(tail));
+        Ok([draw.test_loss(&trained.model), tail, last])
     }
 
-    /// The step size and the output with the least test loss on a draw that is not used again.
-    fn tune(&self, name: &str) -> Answer<(f64, usize)> {
+    /// What has the least test loss on a draw that is not used again.
+    fn tune(&self, name: &str) -> Answer<Choice> {
         let draw = Draw::new(0, self.public_rows())?;
-        let mut best = (f64::INFINITY, f64::NAN, 0);
-        for rate in grid(name, self.share, self.start) {
-            let losses = self.train(name, rate, &draw, 0)?;
-            println!("  tuning {name:12} rate {rate:5}: tail {:9.4}, last {:9.4}", losses[0], losses[1]);
-            for (output, loss) in losses.into_iter().enumerate() {
-                if loss < best.0 {
-                    best = (loss, rate, output);
+        let mut best = (f64::INFINITY, Choice { rate: f64::NAN, weight: weights(name)[0], output: 0 });
+        for rate in rates(name, self.share, self.start) {
+            for &weight in weights(name) {
+                let losses = self.train(name, Choice { rate, weight, output: 0 }, &draw, 0)?;
+                let [mean, tail, last] = losses;
+                let shown = if name == "semi-dp-sgd" { format!("{weight:?}") } else { String::new() };
+                println!(
+                    "  tuning {name:12} rate {rate:5} {shown:19}: mean {mean:9.4}, tail {tail:9.4}, last {last:9.4}"
+                );
+                for (output, loss) in losses.into_iter().enumerate() {
+                    if loss < best.0 {
+                        best = (loss, Choice { rate, weight, output });
+                    }
                 }
             }
         }
-        Ok((best.1, best.2))
+        Ok(best.1)
     }
 
     fn compare(&self, draws: u64) -> Answer<()> {
         println!("public share {}, {} start:", self.share, self.start);
-        let chosen: Vec<(f64, usize)> =
-            CONTENDERS.iter().map(|name| self.tune(name)).collect::<Answer<_>>()?;
+        let chosen: Vec<Choice> = CONTENDERS.iter().map(|name| self.tune(name)).collect::<Answer<_>>()?;
         let mut losses = vec![Vec::new(); CONTENDERS.len()];
         for number in 1..=draws {
             let draw = Draw::new(number, self.public_rows())?;
-            for ((losses, name), (rate, output)) in losses.iter_mut().zip(CONTENDERS).zip(&chosen) {
-                losses.push(self.train(name, *rate, &draw, number)?[*output]);
+            for ((losses, name), choice) in losses.iter_mut().zip(CONTENDERS).zip(&chosen) {
+                losses.push(self.train(name, *choice, &draw, number)?[choice.output]);
             }
             let row: Vec<String> = losses.iter().map(|own| format!("{:.4}", own[own.len() - 1])).collect();
             println!("  draw {number}: {}", row.join("  "));
         }
         println!("  algorithm, rate, output, test loss, Algorithm 1 minus it, the paper's");
-        for (place, (name, (rate, output))) in CONTENDERS.iter().zip(&chosen).enumerate() {
+        for (place, (name, choice)) in CONTENDERS.iter().zip(&chosen).enumerate() {
+            let Choice { rate, output, .. } = choice;
             let (mean, error) = summary(&losses[place]);
             let gaps: Vec<f64> = losses[0].iter().zip(&losses[place]).map(|(a, b)| a - b).collect();
             let (gap, gap_error) = summary(&gaps);
