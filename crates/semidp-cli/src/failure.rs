@@ -32,6 +32,11 @@ impl Failure {
         Self { code: OTHER, message: message.into(), hint: None }
     }
 
+    /// What happened.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Names the option or file that the failure is about.
     pub fn about(mut self, subject: &str) -> Self {
         self.message = format!("{subject}: {}", self.message);
@@ -236,6 +241,9 @@ impl From<semidp_paper::Error> for Failure {
     fn from(error: semidp_paper::Error) -> Self {
         match error {
             semidp_paper::Error::Algorithm(error) => error.into(),
+            semidp_paper::Error::Data(message) => {
+                Self::input(message, "--data DIR names the folder of the files that the experiment needs")
+            }
             other => Self::other(other.to_string()),
         }
     }

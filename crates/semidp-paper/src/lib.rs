@@ -7,25 +7,16 @@
 mod coins;
 mod experiment;
 mod parallel;
+mod pieces;
 mod regression;
 mod report;
 
 pub use experiment::{EXPERIMENTS, Experiment};
+pub use pieces::{NoPieces, Pieces, Settings};
 pub use report::report;
 
 use semidp_plot::Chart;
 use serde_json::{Value, json};
-
-/// How to run.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Settings {
-    /// Fewer trials: a minute or so at most.
-    pub quick: bool,
-    /// The seed of data and noise.
-    pub seed: u64,
-    /// Threads; it makes no difference to any result.
-    pub threads: usize,
-}
 
 /// A table of results.
 #[derive(Debug, Clone, PartialEq)]
@@ -155,6 +146,12 @@ pub enum Error {
     /// A chart could not be drawn.
     #[error(transparent)]
     Chart(#[from] semidp_plot::Error),
+    /// Files that an experiment needs are not there, or not what they should be.
+    #[error("{0}")]
+    Data(String),
+    /// A finished piece could not be kept, or what was kept is not one.
+    #[error("{0}")]
+    Piece(String),
 }
 
 /// The result of an experiment.

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::{file, progress, table};
 use clap::Args;
-use semidp_paper::{EXPERIMENTS, Experiment, Outcome, Settings, report};
+use semidp_paper::{EXPERIMENTS, Experiment, Outcome, Pieces, Settings, report};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -32,9 +32,17 @@ pub struct Reproduce {
     #[arg(long, value_name = "DIR", default_value = "reproduced")]
     out: PathBuf,
 
-    /// The seed of data and noise: experiments run on synthetic data, which has no privacy to lose
+    /// The seed of data and noise: experiments run on synthetic or published data, which has no privacy to lose
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+
+    /// The folder of data files, for experiments that need some
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+
+    /// Start anew: forget the pieces that an earlier run into this folder finished
+    #[arg(long)]
+    fresh: bool,
 }
 
 impl Reproduce {
@@ -46,7 +54,14 @@ impl Reproduce {
         let chosen = self.chosen()?;
         file::make_folder("--out", &self.out)?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let settings = Settings { quick: self.quick, seed: self.seed, threads };
+        let pieces = FolderPieces::new(self.out.join("pieces"), self.fresh)?;
+        let settings = Settings {
+            quick: self.quick,
+            seed: self.seed,
+            threads,
+            data: self.data.clone(),
+            pieces: Box::new(pieces),
+        };
         let (mut outcomes, mut answers) = (Vec::new(), Vec::new());
         for experiment in chosen {
             let bar = progress::bar(output, experiment.name(), 1);
@@ -97,6 +112,49 @@ impl Reproduce {
             file::write("--out", path, text)?;
         }
         Ok(files.into_iter().map(|(path, _)| path.to_string_lossy().into_owned()).collect())
+    }
+}
+
+/// A file a piece.
+struct FolderPieces {
+    folder: PathBuf,
+}
+
+impl FolderPieces {
+    fn new(folder: PathBuf, fresh: bool) -> Result<Self, Failure> {
+        if fresh && folder.exists() {
+            std::fs::remove_dir_all(&folder).map_err(|error| {
+                Failure::other(format!("--fresh: cannot remove {}: {error}", folder.display()))
+            })?;
+        }
+        file::make_folder("--out", &folder)?;
+        Ok(Self { folder })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.json"))
+    }
+}
+
+impl Pieces for FolderPieces {
+    fn find(&self, name: &str) -> semidp_paper::Result<Option<Value>> {
+        let path = self.path(name);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let failed = |error: String| {
+            semidp_paper::Error::Piece(format!(
+                "{} cannot be read, --fresh starts anew: {error}",
+                path.display()
+            ))
+        };
+        let text = std::fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
+        serde_json::from_str(&text).map(Some).map_err(|error| failed(error.to_string()))
+    }
+
+    fn keep(&self, name: &str, piece: &Value) -> semidp_paper::Result<()> {
+        file::write("--out", &self.path(name), &piece.to_string())
+            .map_err(|failure| semidp_paper::Error::Piece(failure.message().into()))
     }
 }
 

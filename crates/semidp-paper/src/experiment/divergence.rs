@@ -225,7 +225,7 @@ mod tests {
             // The shortest steps hardly move.
             assert!((trial.dp_sgd[0][end] / trial.dp_sgd[0][0] - 1.0).abs() < 0.01);
         }
-        let settings = Settings { quick: true, seed: 5, threads: 1 };
+        let settings = Settings::new(true, 5, 1);
         let outcome = outcome::outcome(&Divergence, &settings, noise, &trials);
         let headings: Vec<&str> = outcome.tables[0].headings.iter().map(String::as_str).collect();
         assert_eq!(headings[..3], ["step", "dp_sgd", "dp_sgd_standard_error"]);

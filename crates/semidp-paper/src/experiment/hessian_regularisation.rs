@@ -337,7 +337,7 @@ mod tests {
         let tick = || {
             ticks.fetch_add(1, Ordering::Relaxed);
         };
-        let found = TINY.measure(&Settings { quick: true, seed: 2, threads }, &tick).unwrap();
+        let found = TINY.measure(&Settings::new(true, 2, threads), &tick).unwrap();
         (found, ticks.into_inner())
     }
 
@@ -354,7 +354,7 @@ mod tests {
         assert_eq!((found.fixed, found.draws.len()), (found.best[0], 2));
         // At the usual regularisation both learning rates are one, and so are the runs.
         assert!(found.draws.iter().all(|draw| draw.tuned[0] == draw.fixed[0]));
-        let settings = Settings { quick: true, seed: 2, threads: 1 };
+        let settings = Settings::new(true, 2, 1);
         let outcome = outcome::outcome(&HessianRegularisation, &settings, &[found]);
         let headings: Vec<&str> = outcome.tables[0].headings.iter().map(String::as_str).collect();
         assert_eq!(

@@ -407,7 +407,7 @@ mod tests {
     /// Expected l2 errors against reference.json.
     #[test]
     fn expected_distances_are_the_reference_ones() {
-        let settings = Settings { quick: true, seed: 0, threads: 1 };
+        let settings = Settings::new(true, 0, 1);
         let cells: Vec<Measured> =
             SIZES.into_iter().flat_map(|rows| measure(rows, 0, &settings, &|_| ()).unwrap()).collect();
         let entries = reference();
@@ -433,7 +433,7 @@ mod tests {
     #[test]
     fn measured_errors_and_differences_are_the_expected_ones() {
         let trials = 40;
-        let settings = Settings { quick: true, seed: 7, threads: 2 };
+        let settings = Settings::new(true, 7, 2);
         let mut clear = 0;
         for cell in measure(500, trials, &settings, &|_| ()).unwrap() {
             for estimator in 0..ESTIMATORS.len() {
@@ -464,7 +464,7 @@ mod tests {
     #[test]
     fn results_do_not_depend_on_threads() {
         let run = |threads| {
-            let cells = measure(500, 3, &Settings { quick: true, seed: 3, threads }, &|_| ()).unwrap();
+            let cells = measure(500, 3, &Settings::new(true, 3, threads), &|_| ()).unwrap();
             cells.into_iter().map(|cell| cell.squared).collect::<Vec<_>>()
         };
         assert_eq!(run(1), run(3));

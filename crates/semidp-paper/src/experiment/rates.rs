@@ -291,7 +291,7 @@ mod tests {
     /// Every table has every rate it names, some lower bounds, and none above its upper bound.
     #[test]
     fn the_tables_are_complete() {
-        let settings = Settings { quick: true, seed: 0, threads: 1 };
+        let settings = Settings::new(true, 0, 1);
         let outcome = Rates.run(&settings, &|_, _| ()).unwrap();
         assert_eq!((outcome.tables.len(), outcome.charts.len()), (4, 4));
         for drawn in &TABLES {
