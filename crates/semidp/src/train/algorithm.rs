@@ -1,8 +1,8 @@
 //! The algorithms: one file each, and one line in [`ALGORITHMS`].
 
 use super::{
-    Accelerated, DpSgd, Keeping, Model, NonPrivate, PdaFirstOrder, PdaMd, PublicRows, Recipe, SemiDpSgd,
-    ThrowAway, Trained,
+    Accelerated, Auto, DpSgd, Keeping, Model, NonPrivate, OptimalGain, PdaFirstOrder, PdaMd, PublicRows,
+    Recipe, SemiDpSgd, ThrowAway, Trained,
 };
 use crate::loss::Loss;
 use crate::{Error, Result};
@@ -97,6 +97,8 @@ pub enum PrivateUse {
 pub enum PublicUse {
     /// Their gradients are mixed with private ones.
     Mixed,
+    /// They are a prior that private gradients correct.
+    Prior,
     /// They say in which geometry private gradients are followed.
     Mirror,
     /// They are treated like private rows.
@@ -142,8 +144,8 @@ pub trait Algorithm: Sync {
 }
 
 /// All of them; the first is the one to take.
-pub static ALGORITHMS: [&dyn Algorithm; 7] =
-    [&SemiDpSgd, &Accelerated, &PdaFirstOrder, &PdaMd, &DpSgd, &ThrowAway, &NonPrivate];
+pub static ALGORITHMS: [&dyn Algorithm; 9] =
+    [&Auto, &OptimalGain, &SemiDpSgd, &Accelerated, &PdaFirstOrder, &PdaMd, &DpSgd, &ThrowAway, &NonPrivate];
 
 /// Their names, in words.
 pub fn algorithm_names() -> &'static str {

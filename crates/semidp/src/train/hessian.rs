@@ -55,7 +55,7 @@ pub(super) fn hessian(loss: &dyn Loss, model: &Model, rows: &PublicRows, ridge: 
 }
 
 /// The lower triangular U with U·Uᵀ = ℓ''; directions without curvature have columns of noughts.
-fn curvature_factor(loss: &dyn Loss, scores: &[f64], label: f64) -> Vec<f64> {
+pub(super) fn curvature_factor(loss: &dyn Loss, scores: &[f64], label: f64) -> Vec<f64> {
     let count = scores.len();
     let mut factor = vec![0.0; count * count];
     if loss.name() == "squared" {

@@ -11,6 +11,7 @@
 mod accelerated;
 mod algorithm;
 mod alpha;
+mod auto;
 mod average;
 mod batches;
 mod checkpoint;
@@ -19,6 +20,8 @@ mod conjugate;
 mod curvature;
 mod directions;
 mod dp_sgd;
+mod eigen;
+mod gain;
 mod gradient;
 mod hessian;
 mod keeping;
@@ -48,11 +51,13 @@ pub use algorithm::{
     algorithm_names,
 };
 pub use alpha::{Alpha, Variances};
+pub use auto::Auto;
 pub use average::Average;
 pub use checkpoint::Fact;
 pub use curvature::{Curvature, curvature};
 pub use directions::Directions;
 pub use dp_sgd::DpSgd;
+pub use gain::OptimalGain;
 pub use gradient::PublicGradient;
 pub use keeping::Keeping;
 pub use minimise::minimise;

@@ -33,7 +33,7 @@ pub struct Sgd<'a> {
     pub batch: f64,
     /// n_priv, or a public guess of it where it is secret.
     pub private_rows: f64,
-    /// C.
+    /// C, unless [`Update::clip_norm`] says another.
     pub clip_norm: f64,
     /// Noise on the sum over C.
     pub noise_multiplier: NoiseMultiplier,
@@ -136,7 +136,8 @@ impl Sgd<'_> {
             let step = ticket.step() + 1;
             averaged.add(step, update.iterate());
             update.query_into(step, &mut model.weights);
-            let at = Gradient { door, model: &model, clip_norm: self.clip_norm };
+            let clip_norm = update.clip_norm().unwrap_or(self.clip_norm);
+            let at = Gradient { door, model: &model, clip_norm };
             if let Some(alpha) = self.alpha.scheduled(step, self.steps.get()) {
                 weight = Weight::Same(alpha);
             }

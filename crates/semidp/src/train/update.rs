@@ -25,6 +25,11 @@ pub trait Update {
     /// Where step `step` (from 1) takes its gradient.
     fn query_into(&self, step: u64, point: &mut [f64]);
 
+    /// The clip norm for that gradient, if it is not the same in every step. It may depend on released gradients.
+    fn clip_norm(&self) -> Option<f64> {
+        None
+    }
+
     /// Moves by the gradient that was found there.
     fn advance(&mut self, step: u64, gradient: &[f64], domain: &dyn Domain);
 

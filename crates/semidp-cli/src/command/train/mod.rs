@@ -19,8 +19,8 @@ use semidp::domain::{Domain, domain_named};
 use semidp::loss::Loss;
 use semidp::train::metrics::Metrics;
 use semidp::train::{
-    ALGORITHMS, Algorithm, Conduct, Fact, Keeping, PrivateUse, Progress, PublicRows, PublicUse, Recipe,
-    TrainingData, algorithm_named,
+    Algorithm, Conduct, Fact, Keeping, PrivateUse, Progress, PublicRows, PublicUse, Recipe, TrainingData,
+    algorithm_named,
 };
 use semidp_accounting::{Adjacency, Epsilon, PrivacyBudget, Provenance};
 use semidp_core::{BlockSource, DenseTable, Ledger, Private, Randomness, Sampling};
@@ -145,10 +145,15 @@ impl Train {
                 "take a smaller --learning-rate, or leave it out; the budget was spent all the same",
             ));
         }
-        let mut name = algorithm.name();
+        let told = |wanted: &str| {
+            let entry = trained.certificate.hyperparameters.iter().find(|entry| entry.name == wanted);
+            entry.and_then(|entry| entry.value.as_str()).map(String::from)
+        };
+        let mut name = told("algorithm").unwrap_or_else(|| algorithm.name().into());
         if trained.certificate.events.is_empty() && algorithm.private_use() == PrivateUse::Budgeted {
-            name = FREE;
-            prepared.notes.push("there are no private rows: the public rows answer alone".into());
+            name = FREE.into();
+            let reason = told("algorithm-because").unwrap_or_else(|| "there are no private rows".into());
+            prepared.notes.push(format!("{reason}: the public rows answer alone, at no cost"));
         } else if algorithm.public_use() == PublicUse::Mixed
             && prepared.public.is_some()
             && trained.alpha < LITTLE_WEIGHT
@@ -166,7 +171,8 @@ impl Train {
         let told = prepared.notes.len();
         prepared.notes.extend(streaming);
         let metrics = prepared.watched.as_ref().and_then(|rows| Metrics::of(&*loss, &trained.model, rows));
-        let saved = SavedModel::new(&prepared.columns, &trained.model, &loss_name, name, trained.certificate);
+        let saved =
+            SavedModel::new(&prepared.columns, &trained.model, &loss_name, &name, trained.certificate);
         let outcome = Outcome {
             saved: &saved,
             budget: Some(budget).filter(|_| algorithm.private_use() != PrivateUse::Opened),
@@ -190,11 +196,9 @@ impl Train {
     }
 
     fn algorithm(&self) -> Result<&'static dyn Algorithm, Failure> {
-        let algorithm = match self.algorithm.as_str() {
-            "auto" => ALGORITHMS[0],
-            name => algorithm_named(name)?,
-        };
-        let helped = matches!(algorithm.public_use(), PublicUse::Mixed | PublicUse::Mirror);
+        let algorithm = algorithm_named(&self.algorithm)?;
+        let helped =
+            matches!(algorithm.public_use(), PublicUse::Prior | PublicUse::Mixed | PublicUse::Mirror);
         if self.private.is_none() && helped {
             // Nothing private: nothing to protect, and nothing to pay.
             return Ok(algorithm_named(FREE)?);

@@ -1,0 +1,378 @@
+//! The iterate of optimal-gain training: at every step the best estimate given public rows and all gradients so far.
+//!
+//! A clipped private gradient at w, over the share of curvature that clipping leaves, is H(w − w*) plus noise, so
+//! c = Hw − g measures Hw*. All measurements have one error in common, that of the private rows being a sample, and one
+//! each, that of the noise. Their mean c̄, weighted by the noise in them, has in a direction of curvature h the variance
+//!
+//! $$ v = \frac{1}{\sum_s 1/f_s} + \frac{S s^2 h}{n}\Big(1 + \frac{1-q}{q t}\Big), $$
+//!
+//! and against a public posterior of variance p around w₀ the best estimate is w₀ + ph/(ph² + v)·(c̄ − hw₀). There is no
+//! step size, no weight and no average to choose.
+//!
+//! That holds if public rows come from the same law as private ones. The first steps stay at w₀, so that their mean says
+//! whether w* is as near as public rows claim. If not, the rest of the run is a Kalman filter with a wider prior, whose gain
+//! 1/(h + μh_max + R/(Ph)) allows for curvatures being wrong as well: with much noise or a wide prior that is gradient
+//! descent from w₀ with a step that decays by itself.
+
+use super::geometry::Turned;
+use super::knowledge::{Clip, Knowledge, Scale};
+use crate::Result;
+use crate::domain::Domain;
+use crate::train::{Model, Update, UpdateRule};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The share of steps that stay at the start.
+const HELD_SHARE: f64 = 0.1;
+/// Twice the logarithm of how much likelier a wider prior must be.
+const DOUBT: f64 = 8.0;
+/// μ: how far curvatures may be off, as a share of the largest, once public rows are doubted.
+const MISTRUST: f64 = 0.5;
+/// Degrees of freedom of the law by which discrepancies are judged: heavy tails, so that few do not speak for all.
+const TAILS: f64 = 3.0;
+/// A discrepancy so many standard deviations long is taken for what it is.
+const OUTLIER: f64 = 3.0;
+
+/// Everything that is fixed before the first step.
+pub(super) struct Filter {
+    pub(super) knowledge: Knowledge,
+    pub(super) clip: Clip,
+    /// Whether the clip norm follows the scale of residuals.
+    pub(super) follows: bool,
+    /// z/K.
+    pub(super) relative_noise: f64,
+    /// Private rows.
+    pub(super) rows: f64,
+    /// q.
+    pub(super) rate: f64,
+    /// Whether every row is in one batch only.
+    pub(super) one_pass: bool,
+    /// T.
+    pub(super) steps: u64,
+    /// Whether the run came to doubt public rows.
+    pub(super) doubted: Arc<AtomicBool>,
+}
+
+impl Filter {
+    /// f: the variance of the noise in one measurement, at scale 1.
+    fn noise(&self) -> f64 {
+        (self.relative_noise * self.clip.length / self.clip.slope).powi(2)
+    }
+
+    /// v in a direction of this curvature, after `done` steps whose Σ 1/scale² is `weight`.
+    fn variance(&self, curvature: f64, done: f64, weight: f64) -> f64 {
+        let resampling = match self.one_pass {
+            true => 1.0 / (self.rate * done),
+            false => 1.0 + (1.0 - self.rate) / (self.rate * done),
+        };
+        let sampling = self.clip.inflation * self.knowledge.dispersion * curvature / self.rows;
+        self.noise() / weight + sampling * (done / weight) * resampling
+    }
+
+    /// The same at the end, at the scale that is left then, with rows more by a factor of 1/`fewer`.
+    pub(super) fn last_variance(&self, curvature: f64, fewer: f64) -> f64 {
+        let square = match self.knowledge.scale {
+            Scale::Fixed => 1.0,
+            Scale::Predicted { noise } => noise,
+            Scale::Held(_) => self.knowledge.first_scale.powi(2),
+        };
+        let steps = self.steps as f64;
+        let sampling = self.variance(curvature, steps, steps / square) - square * self.noise() / steps;
+        sampling * fewer + square * self.noise() / steps * fewer * fewer
+    }
+
+    /// Steps that stay at the start: none where public rows are too few to claim anything.
+    fn held_steps(&self) -> u64 {
+        match self.knowledge.scale {
+            Scale::Held(_) => 0,
+            _ if self.steps < 10 => 0,
+            _ => ((HELD_SHARE * self.steps as f64) as u64).max(1),
+        }
+    }
+
+    /// Posterior variances in all directions after so many steps.
+    fn posterior(&self, done: f64, weight: f64) -> Vec<f64> {
+        let parts = self.knowledge.curvatures.iter().zip(&self.knowledge.variances);
+        parts
+            .map(|(h, p)| {
+                let v = self.variance(*h, done, weight);
+                p * v / (p * h * h + v)
+            })
+            .collect()
+    }
+
+    /// The variances expected at the end, if public rows are what they claim to be.
+    pub(super) fn forecast(&self) -> Vec<f64> {
+        let noise = match self.knowledge.scale {
+            Scale::Fixed => None,
+            Scale::Predicted { noise } => Some(noise),
+            // What is left of the residuals at the start beyond what the model is off.
+            Scale::Held(_) => Some(
+                (self.knowledge.first_scale.powi(2) - self.knowledge.excess(&self.knowledge.variances))
+                    .max(0.0),
+            ),
+        };
+        let (mut weight, mut square) = (0.0, self.knowledge.first_scale.powi(2));
+        let mut variances = self.knowledge.variances.clone();
+        for step in 1..=self.steps {
+            weight += 1.0 / square;
+            if step <= self.held_steps() && step < self.steps {
+                continue;
+            }
+            variances = self.posterior(step as f64, weight);
+            if let Some(noise) = noise {
+                square = (noise + self.knowledge.excess(&variances)).max(f64::MIN_POSITIVE);
+            }
+        }
+        variances
+    }
+}
+
+impl UpdateRule for Filter {
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Public rows and start are facts of every run, and all else follows from them.
+    fn describe(&self) -> String {
+        let Self { clip, follows, relative_noise, rows, rate, steps, one_pass, .. } = self;
+        format!(
+            "Filter {{ {clip:?}, {follows:?}, {relative_noise:?}, {rows:?}, {rate:?}, {one_pass:?}, {steps:?} }}"
+        )
+    }
+
+    fn averaged_steps(&self, steps: f64) -> Option<f64> {
+        Some(steps)
+    }
+
+    fn begin(&self, start: &[f64]) -> Box<dyn Update + '_> {
+        let knowledge = &self.knowledge;
+        let start_turned = knowledge.geometry.turn(start);
+        let mut estimate = Estimate {
+            filter: self,
+            at: start_turned.clone(),
+            measured: Turned {
+                along: vec![0.0; start_turned.along.len()],
+                rest: vec![0.0; start_turned.rest.len()],
+            },
+            start: start_turned,
+            model: knowledge.model.with_weights(start.to_vec()),
+            weight: 0.0,
+            square: knowledge.first_scale.powi(2),
+            wider: None,
+            told: Vec::new(),
+        };
+        estimate.remember();
+        Box::new(estimate)
+    }
+}
+
+/// Where it stands.
+struct Estimate<'a> {
+    filter: &'a Filter,
+    start: Turned,
+    at: Turned,
+    /// c̄.
+    measured: Turned,
+    model: Model,
+    /// Σ 1/scale².
+    weight: f64,
+    /// The squared scale of residuals.
+    square: f64,
+    /// Variances of a filter that doubts public rows.
+    wider: Option<Vec<f64>>,
+    /// All of this in vectors as long as the model, for whoever keeps it.
+    told: Vec<Vec<f64>>,
+}
+
+impl Estimate<'_> {
+    fn remember(&mut self) {
+        let size = self.model.weights.len();
+        let padded = |values: &[f64]| {
+            let mut vector = values.to_vec();
+            vector.resize(size, 0.0);
+            vector
+        };
+        // Directions that do not exist have no variance to keep.
+        let counts = self.filter.knowledge.geometry.multiplicities();
+        let wider = self.wider.iter().flatten().zip(counts).filter(|(_, count)| *count > 0.0);
+        let wider: Vec<f64> = wider.map(|(variance, _)| *variance).collect();
+        self.told = vec![
+            self.model.weights.clone(),
+            padded(&self.at.along),
+            padded(&self.at.rest),
+            padded(&self.measured.along),
+            padded(&self.measured.rest),
+            padded(&wider),
+            padded(&[self.weight]),
+            padded(&[self.square]),
+            padded(&[f64::from(u8::from(self.wider.is_some()))]),
+        ];
+    }
+
+    /// Takes a measurement into c̄.
+    fn measure(&mut self, gradient: &Turned) {
+        let geometry = &self.filter.knowledge.geometry;
+        let (curvatures, slope) = (&self.filter.knowledge.curvatures, self.filter.clip.slope);
+        self.weight += 1.0 / self.square;
+        let share = 1.0 / self.square / self.weight;
+        self.measured.each_with([&self.at, gradient], geometry, |i, mean, [w, g]| {
+            *mean += share * (curvatures[i] * w - g / slope - *mean);
+        });
+    }
+
+    /// The best estimate if public rows are trusted; returns its variances.
+    fn combine(&mut self, step: u64) -> Vec<f64> {
+        let (filter, weight) = (self.filter, self.weight);
+        let (curvatures, variances) = (&filter.knowledge.curvatures, &filter.knowledge.variances);
+        let gains: Vec<f64> = curvatures
+            .iter()
+            .zip(variances)
+            .map(|(h, p)| p * h / (p * h * h + filter.variance(*h, step as f64, weight)))
+            .collect();
+        self.at.each_with([&self.start, &self.measured], &filter.knowledge.geometry, |i, w, [start, c]| {
+            *w = start + gains[i] * (c - curvatures[i] * start);
+        });
+        filter.posterior(step as f64, weight)
+    }
+
+    /// A wider prior, if what was measured at the start speaks for one.
+    fn doubt(&self, step: u64) -> Option<Vec<f64>> {
+        let knowledge = &self.filter.knowledge;
+        let mut gap = self.measured.clone();
+        gap.each_with([&self.start, &self.start], &knowledge.geometry, |i, c, [start, _]| {
+            *c = (*c - knowledge.curvatures[i] * start) / knowledge.curvatures[i];
+        });
+        let (squares, counts) = (gap.squares(&knowledge.geometry), knowledge.geometry.multiplicities());
+        let errors: Vec<f64> = knowledge
+            .curvatures
+            .iter()
+            .map(|h| self.filter.variance(*h, step as f64, self.weight) / (h * h))
+            .collect();
+        let likelihood = |extra: f64| -> f64 {
+            let parts = squares.iter().zip(&counts).zip(&errors).zip(&knowledge.variances);
+            parts
+                .filter(|(((_, count), _), _)| **count > 0.0)
+                .map(|(((square, count), error), p)| {
+                    let variance = p + extra + error;
+                    -count
+                        * (0.5 * variance.ln() + (TAILS + 1.0) / 2.0 * (square / (variance * TAILS)).ln_1p())
+                })
+                .sum()
+        };
+        let scale = squares.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+        let widths = (0..40).map(|i| scale * 10f64.powf(-0.25 * f64::from(i)));
+        let best = widths.max_by(|a, b| likelihood(*a).total_cmp(&likelihood(*b)))?;
+        if 2.0 * (likelihood(best) - likelihood(0.0)) < DOUBT {
+            return None;
+        }
+        let wider = knowledge.variances.iter().zip(&squares).zip(&errors).map(|((p, square), error)| {
+            let variance = p + best;
+            let is_outlier = *square > OUTLIER * OUTLIER * (variance + error);
+            if is_outlier { variance.max(square - error) } else { variance }
+        });
+        Some(wider.collect())
+    }
+
+    /// A step of a filter that doubts, by a gradient whose noise has these variances.
+    fn correct(&mut self, gradient: &Turned, slope: f64, noise: impl Fn(f64) -> f64) {
+        let knowledge = &self.filter.knowledge;
+        let Some(variances) = &mut self.wider else { return };
+        let largest = knowledge.curvatures.iter().copied().fold(0.0, f64::max);
+        let gains: Vec<f64> = knowledge
+            .curvatures
+            .iter()
+            .zip(variances.iter_mut())
+            .map(|(h, variance)| {
+                let gain = 1.0 / (h + MISTRUST * largest + noise(*h) / (*variance * h));
+                *variance *= 1.0 - gain * h;
+                gain
+            })
+            .collect();
+        self.at
+            .each_with([gradient, gradient], &knowledge.geometry, |i, w, [g, _]| *w -= gains[i] * g / slope);
+    }
+}
+
+impl Update for Estimate<'_> {
+    fn query_into(&self, _: u64, point: &mut [f64]) {
+        point.copy_from_slice(&self.model.weights);
+    }
+
+    fn clip_norm(&self) -> Option<f64> {
+        let scale = if self.filter.follows { self.square.sqrt() } else { self.filter.knowledge.first_scale };
+        Some(self.filter.clip.length * scale)
+    }
+
+    fn advance(&mut self, step: u64, gradient: &[f64], domain: &dyn Domain) {
+        let filter = self.filter;
+        let gradient = filter.knowledge.geometry.turn(gradient);
+        let held = filter.held_steps();
+        if self.wider.is_some() {
+            let repeats = (filter.steps as f64).max(1.0 / filter.rate);
+            let sampling = filter.clip.inflation * filter.knowledge.dispersion / filter.rows * repeats;
+            let square = self.square;
+            self.correct(&gradient, filter.clip.slope, |h| square * (filter.noise() + sampling * h));
+        } else {
+            self.measure(&gradient);
+            if step < held {
+                self.remember();
+                return;
+            }
+            if step == held {
+                self.wider = self.doubt(step);
+                filter.doubted.store(self.wider.is_some(), Ordering::Relaxed);
+            }
+            if self.wider.is_some() {
+                // All steps so far as one: their mean gradient at the start.
+                let mut mean = self.measured.clone();
+                let curvatures = &filter.knowledge.curvatures;
+                mean.each_with([&self.start, &self.start], &filter.knowledge.geometry, |i, c, [start, _]| {
+                    *c = curvatures[i] * start - *c;
+                });
+                let weight = self.weight;
+                self.correct(&mean, 1.0, |h| filter.variance(h, step as f64, weight));
+            } else {
+                let variances = self.combine(step);
+                self.model.weights = filter.knowledge.geometry.turn_back(&self.at);
+                self.square = filter.knowledge.scale.square(&self.model, filter.knowledge.excess(&variances));
+            }
+        }
+        self.model.weights = filter.knowledge.geometry.turn_back(&self.at);
+        let unprojected = self.model.weights.clone();
+        domain.project(&mut self.model.weights);
+        if self.model.weights != unprojected {
+            self.at = filter.knowledge.geometry.turn(&self.model.weights);
+        }
+        self.remember();
+    }
+
+    fn iterate(&self) -> &[f64] {
+        &self.model.weights
+    }
+
+    fn state(&self) -> Vec<&[f64]> {
+        self.told.iter().map(Vec::as_slice).collect()
+    }
+
+    fn restore(&mut self, state: &[Vec<f64>]) {
+        let part = |values: &mut Vec<f64>, from: &[f64]| {
+            let length = values.len();
+            values.copy_from_slice(&from[..length]);
+        };
+        self.model.weights.copy_from_slice(&state[0]);
+        part(&mut self.at.along, &state[1]);
+        part(&mut self.at.rest, &state[2]);
+        part(&mut self.measured.along, &state[3]);
+        part(&mut self.measured.rest, &state[4]);
+        (self.weight, self.square) = (state[6][0], state[7][0]);
+        self.wider = (state[8][0] != 0.0).then(|| {
+            let mut kept = state[5].iter();
+            let counts = self.filter.knowledge.geometry.multiplicities();
+            let variance = |count: f64| if count > 0.0 { kept.next().copied() } else { None };
+            counts.into_iter().map(variance).map(|variance| variance.unwrap_or(0.0)).collect()
+        });
+        self.filter.doubted.store(self.wider.is_some(), Ordering::Relaxed);
+        self.remember();
+    }
+}

@@ -1,0 +1,244 @@
+//! Optimal-gain training: public rows enter once, as a prior; private gradients are noisy measurements; every step takes the
+//! gain that is best for what is known by then.
+//!
+//! * `geometry`: directions in which public rows tell curvature apart.
+//! * `knowledge`: the public posterior, and how long gradients are.
+//! * `filter`: the iterate.
+//!
+//! Only the clipped and noised sums touch private rows, as in every algorithm; clip norms follow public rows and released
+//! gradients. Every row takes part in every step unless batches are asked for: for one budget the noise averaged over a run is
+//! least without sampling.
+
+mod filter;
+mod geometry;
+mod knowledge;
+
+use super::algorithm::{MIXING, smooth_only};
+use super::recipe::entry;
+use super::{
+    Algorithm, Average, Batches, Conduct, Given, Progress, PublicRows, PublicUse, Recipe, ThrowAway, Trained,
+    TrainingData, WarmStart,
+};
+use crate::{Error, Result};
+use filter::Filter;
+use knowledge::{Knowledge, Scale};
+use semidp_accounting::Provenance;
+use semidp_core::{Adjacency, SampleRate, Sampling, Steps};
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Steps in which every row takes part.
+const FULL_STEPS: u64 = 100;
+
+/// Public rows as a prior, private gradients as measurements.
+pub struct OptimalGain;
+
+impl Algorithm for OptimalGain {
+    fn name(&self) -> &'static str {
+        "optimal-gain"
+    }
+
+    fn about(&self) -> &'static str {
+        "public rows as a prior and private gradients as measurements of what they leave open, at the best gain"
+    }
+
+    fn public_use(&self) -> PublicUse {
+        PublicUse::Prior
+    }
+
+    fn ignores(&self) -> Vec<&'static str> {
+        let more = ["learning-rate", "average", "hessian-regularisation", "warm-start none"];
+        MIXING.into_iter().chain(more).collect()
+    }
+
+    fn train(
+        &self,
+        recipe: &Recipe<'_>,
+        data: TrainingData,
+        conduct: Conduct<'_>,
+        on_step: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Trained> {
+        Ok(self.attempt(recipe, data, conduct, on_step, 0.0)?.0)
+    }
+}
+
+/// Why private rows were left alone.
+pub(super) struct Hopeless {
+    /// The share of what is open that they would close at best.
+    pub(super) share: f64,
+}
+
+impl OptimalGain {
+    /// Trains, or returns the public model at no cost if private rows would close less than such a share of what public rows
+    /// leave open.
+    pub(super) fn attempt(
+        &self,
+        recipe: &Recipe<'_>,
+        data: TrainingData,
+        mut conduct: Conduct<'_>,
+        on_step: &mut dyn FnMut(Progress<'_>),
+        least_share: f64,
+    ) -> Result<(Trained, Option<Hopeless>)> {
+        smooth_only(self.name(), recipe.loss)?;
+        let public = data.public.filter(|rows| !rows.is_empty()).ok_or_else(|| {
+            Error::invalid("public", "no rows", "given for optimal-gain, which begins with what they say")
+        })?;
+        let session = conduct.session(recipe, data.private)?;
+        if session.units() == Some(0) {
+            return Ok((ThrowAway::fit(recipe, Some(&public))?, None));
+        }
+        let is_streamed = session.is_streamed() == Some(true);
+        let inner = Recipe { given: given(recipe, is_streamed)?, ..*recipe };
+        // Refused before anything is learned, if it must be.
+        let mut planned = inner.plan(None, &session, self.public_use())?;
+        let gain = Gain::new(recipe, Knowledge::learn(recipe, &public), &planned.sgd);
+        let share = gain.closed_share();
+        if share < least_share {
+            return Ok((ThrowAway::fit(recipe, Some(&public))?, Some(Hopeless { share })));
+        }
+        planned.sgd.clip_norm = gain.first_clip_norm();
+        planned.sgd.start = gain.filter.knowledge.model.clone();
+        recipe.domain.project(&mut planned.sgd.start.weights);
+        planned.warm_start = WarmStart::Ridge;
+        ["learning-rate", "average", "l2"].iter().for_each(|name| planned.unsay(name));
+        planned.say("warm-start", json!(WarmStart::Ridge.name()), "theory");
+        planned.unsay("clip-norm");
+        planned.provenance.extend(gain.told(recipe, &public));
+        let doubted = gain.filter.doubted.clone();
+        planned.sgd.update = Box::new(gain.filter);
+        let mut trained = planned.run(self.name(), &session, Some(&public), recipe, &conduct, on_step)?;
+        let verdict = match doubted.load(Ordering::Relaxed) {
+            true => "doubted: private gradients contradict it beyond chance",
+            false => "trusted",
+        };
+        trained.certificate.hyperparameters.push(entry("public-data", json!(verdict), "released gradients"));
+        Ok((trained, None))
+    }
+}
+
+/// What is given, and what is always so here. Full batches unless others are asked for: under add-remove, where a sample rate
+/// must be given, it only says how many rows to reckon with.
+fn given(recipe: &Recipe<'_>, is_streamed: bool) -> Result<Given> {
+    let mut given = Given {
+        clip_norm: Some(1.0),
+        learning_rate: Some(1.0),
+        average: Some(Average::Last),
+        l2: None,
+        ..recipe.given.clone()
+    };
+    let is_secret = recipe.adjacency == Adjacency::AddRemove;
+    let is_sized = !is_secret && (given.sample_rate.is_some() || given.expected_batch.is_some());
+    if given.batches.is_some() || is_sized || is_streamed {
+        return Ok(given);
+    }
+    if let (true, Some(rate), Some(batch)) = (is_secret, given.sample_rate, given.expected_batch) {
+        given.sample_rate = Some(SampleRate::new(1.0)?);
+        given.expected_batch = Some(batch / rate.get());
+    }
+    given.batches = Some(Batches::Everyone);
+    given.steps = Some(given.steps.map_or_else(|| Steps::new(FULL_STEPS), Ok)?);
+    Ok(given)
+}
+
+/// A filter for a run, and what it promises.
+struct Gain {
+    filter: Filter,
+}
+
+impl Gain {
+    fn new(recipe: &Recipe<'_>, knowledge: Knowledge, sgd: &super::Sgd<'_>) -> Self {
+        let (rate, one_pass) = match sgd.sampling {
+            Sampling::OnePass { blocks } | Sampling::InOrder { blocks } => (1.0 / blocks as f64, true),
+            _ => ((sgd.batch / sgd.private_rows).min(1.0), false),
+        };
+        let relative_noise = sgd.noise_multiplier.get() / sgd.batch;
+        let (follows, clip) = match recipe.given.clip_norm {
+            Some(norm) => (false, knowledge.lengths.clip(norm / knowledge.first_scale)),
+            None => {
+                // What is left open at the end, when residuals are not much more than noise.
+                let square = match knowledge.scale {
+                    Scale::Fixed => 1.0,
+                    Scale::Predicted { noise } => noise,
+                    Scale::Held(_) => 1e-3 * knowledge.first_scale.powi(2),
+                };
+                let steps = sgd.steps.get() as f64;
+                let cost = |clip: knowledge::Clip| {
+                    let noise = (relative_noise * clip.length / clip.slope).powi(2) / steps;
+                    let sampling = clip.inflation * knowledge.dispersion / sgd.private_rows;
+                    let left = knowledge.curvatures.iter().zip(&knowledge.variances).map(|(h, p)| {
+                        let v = square * (noise + sampling * h);
+                        p * v / (p * h * h + v)
+                    });
+                    knowledge.excess(&left.collect::<Vec<_>>())
+                };
+                (!matches!(knowledge.scale, Scale::Fixed), knowledge.lengths.best(cost))
+            }
+        };
+        let filter = Filter {
+            knowledge,
+            clip,
+            follows,
+            relative_noise,
+            rows: sgd.private_rows,
+            rate,
+            one_pass,
+            steps: sgd.steps.get(),
+            doubted: Arc::new(AtomicBool::new(false)),
+        };
+        Self { filter }
+    }
+
+    fn first_clip_norm(&self) -> f64 {
+        self.filter.clip.length * self.filter.knowledge.first_scale
+    }
+
+    /// The share of what is open that private rows are expected to close: of what public rows leave open if they are what
+    /// they claim to be, or of everything if they are not.
+    fn closed_share(&self) -> f64 {
+        let knowledge = &self.filter.knowledge;
+        let before = knowledge.excess(&knowledge.variances);
+        let trusting = 1.0 - knowledge.excess(&self.filter.forecast()) / before.max(f64::MIN_POSITIVE);
+        let (before, left) = self.from_nothing(0.0);
+        trusting.max(1.0 - left / before.max(f64::MIN_POSITIVE))
+    }
+
+    /// What is open before and after the run if so many public rows join the private ones and nothing else is known of the
+    /// model than its size.
+    fn from_nothing(&self, joined: f64) -> (f64, f64) {
+        let (filter, knowledge) = (&self.filter, &self.filter.knowledge);
+        let told = knowledge.geometry.turn(&knowledge.model.weights);
+        let explained = knowledge.geometry.weighted_square(&told, &knowledge.curvatures);
+        let curvature = knowledge.excess(&vec![1.0; knowledge.curvatures.len()]).max(f64::MIN_POSITIVE);
+        let size = (explained + knowledge.excess(&knowledge.variances)) / curvature;
+        let fewer = filter.rows / (filter.rows + joined);
+        let left = knowledge.curvatures.iter().map(|h| {
+            let v = filter.last_variance(*h, fewer);
+            size * v / (size * h * h + v)
+        });
+        (size * curvature, knowledge.excess(&left.collect::<Vec<_>>()))
+    }
+
+    /// Choices and forecasts for the certificate.
+    fn told(&self, recipe: &Recipe<'_>, public: &PublicRows) -> Vec<Provenance> {
+        let knowledge = &self.filter.knowledge;
+        let source = if recipe.given.clip_norm.is_some() { "user" } else { "public data" };
+        let left = knowledge.excess(&self.filter.forecast());
+        let before = knowledge.excess(&knowledge.variances);
+        let mut told = vec![
+            entry("clip-norm", json!(self.first_clip_norm()), source),
+            entry("ridge", json!(knowledge.ridge), knowledge.ridge_source),
+            entry("public-rows", json!(public.len()), "public data"),
+            entry("predicted-excess", json!(left), "public data"),
+            entry("predicted-excess-throw-away", json!(before), "public data"),
+            entry("predicted-excess-dp-sgd", json!(self.from_nothing(public.len() as f64).1), "public data"),
+        ];
+        if self.filter.follows {
+            told.push(entry("clip-norm-follows", json!("the scale of residuals"), "theory"));
+        }
+        if let Scale::Predicted { noise } = knowledge.scale {
+            told.push(entry("predicted-squared-error", json!(noise + left), "public data"));
+        }
+        told
+    }
+}
