@@ -12,7 +12,6 @@ use crate::published::{self, Start};
 use crate::{Result, Settings};
 use semidp_core::Adjacency;
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Runs that are trained together: all weights for eight of the paper's learning rates. It is a constant, so that the
 /// number of threads makes no difference to any result.
@@ -56,6 +55,11 @@ impl Algorithm {
             Self::PdaMd => "PDA-MD",
             Self::DpSgd => "DP-SGD",
         }
+    }
+
+    /// Where its results stand.
+    pub fn place(self) -> usize {
+        self as usize
     }
 
     /// What is tried, besides staying where one starts.
@@ -216,7 +220,7 @@ impl<'a> Trainer<'a> {
         let stay = Choice { rate: 0.0, alpha: 1.0, validation: self.validate(&[&nothing])[0] };
         let mut choices = [[stay; 2]; 3];
         for ((algorithm, configurations), pairs) in jobs.iter().zip(&trained) {
-            let place = ALGORITHMS.iter().position(|known| known == algorithm).unwrap_or(0);
+            let place = algorithm.place();
             for (output, best) in choices[place].iter_mut().enumerate() {
                 let models: Vec<&[f32]> = pairs.iter().map(|pair| &pair[output][..]).collect();
                 for (Configuration { rate, alpha }, validation) in
@@ -244,7 +248,7 @@ impl<'a> Trainer<'a> {
         let trained = self.train_all(&jobs)?;
         let mut losses = [[self.prepared.test_loss(&self.start); 2]; 3];
         for ((algorithm, runs), pairs) in jobs.iter().zip(&trained) {
-            let place = ALGORITHMS.iter().position(|known| known == algorithm).unwrap_or(0);
+            let place = algorithm.place();
             for (output, loss) in losses[place].iter_mut().enumerate() {
                 let found = runs.iter().position(|run| *run == chosen(place)[output]);
                 if let Some(number) = found {
@@ -271,16 +275,18 @@ pub fn noises(settings: &Settings, sizes: &Sizes, share: f64, epsilon: f64) -> R
     Ok(Noises { private, all: emulated(sizes.rows)? })
 }
 
+/// How often [`measure`] ticks in a setting: once it is tuned, and twice a draw.
+pub fn pieces(sizes: &Sizes) -> u64 {
+    1 + 2 * sizes.draws
+}
+
 /// Tunes and measures settings; those of one share use the same draws.
 pub fn measure(
     settings: &Settings,
     sizes: &Sizes,
     list: &[Setting],
-    progress: &(dyn Fn(u64, u64) + Sync),
+    tick: &(dyn Fn() + Sync),
 ) -> Result<Vec<Cell>> {
-    let total = list.len() as u64 * (1 + 2 * sizes.draws);
-    let finished = AtomicU64::new(0);
-    let tick = || progress(finished.fetch_add(1, Ordering::Relaxed) + 1, total);
     let mut shares: Vec<f64> = list.iter().map(|setting| setting.share).collect();
     shares.sort_by(f64::total_cmp);
     shares.dedup();
@@ -324,22 +330,19 @@ pub fn measure(
     Ok(cells)
 }
 
-/// The autopilot under replace-one, where counts are public; a share an entry.
-pub fn replace_one(
+/// The autopilot alone, on every draw that is measured.
+pub fn on_every_draw(
     settings: &Settings,
     sizes: &Sizes,
-    epsilon: f64,
-    shares: &[f64],
-) -> Result<Vec<Vec<Autopiloted>>> {
-    let one = |share: f64| {
-        (1..=sizes.draws)
-            .map(|number| {
-                let draw = Lazy::new(sizes, share, settings.seed, number);
-                left_to_itself(settings, sizes, &draw, epsilon, Adjacency::ReplaceOne, number)
-            })
-            .collect()
+    (share, epsilon): (f64, f64),
+    adjacency: Adjacency,
+    tick: &(dyn Fn() + Sync),
+) -> Result<Vec<Autopiloted>> {
+    let one = |number: u64| {
+        let draw = Lazy::new(sizes, share, settings.seed, number);
+        left_to_itself(settings, sizes, &draw, epsilon, adjacency, number).inspect(|_| tick())
     };
-    shares.iter().map(|share| one(*share)).collect()
+    (1..=sizes.draws).map(one).collect()
 }
 
 fn left_to_itself(
@@ -373,6 +376,7 @@ fn name(setting: Setting, piece: &str) -> String {
 mod tests {
     use super::*;
     use crate::linreg::QUICK;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     const TINY: Sizes = Sizes {
         dimension: 20,
@@ -395,12 +399,11 @@ mod tests {
         let measured = |threads| {
             let settings = Settings::new(true, 7, threads);
             let ticks = AtomicU64::new(0);
-            let progress = |done: u64, total: u64| {
-                assert!(done <= total);
-                ticks.fetch_max(done, Ordering::Relaxed);
+            let tick = || {
+                ticks.fetch_add(1, Ordering::Relaxed);
             };
-            let cells = measure(&settings, &TINY, &[cold, setting], &progress).unwrap();
-            assert_eq!(ticks.into_inner(), 10);
+            let cells = measure(&settings, &TINY, &[cold, setting], &tick).unwrap();
+            assert_eq!(ticks.into_inner(), 2 * pieces(&TINY));
             cells
         };
         let cells = measured(1);
@@ -429,5 +432,18 @@ mod tests {
                 assert!((choice.validation / least - 1.0).abs() < 1e-3, "{algorithm:?} {choice:?} {least}");
             }
         }
+    }
+
+    /// One cell of the paper at full size; some minutes, so only on demand, with its times printed.
+    #[test]
+    #[ignore = "minutes"]
+    fn one_full_cell() {
+        let sizes = crate::linreg::FULL;
+        let settings = Settings::new(false, 0, 2);
+        let setting = Setting { share: 0.25, epsilon: 2.0, start: Start::Warm };
+        let clock = std::time::Instant::now();
+        let tick = || println!("a piece after {:.1} s", clock.elapsed().as_secs_f64());
+        let cell = measure(&settings, &sizes, &[setting], &tick).unwrap().remove(0);
+        println!("{:?}\n{:?}\n{:?}\n{:?}", cell.noises, cell.tuned, cell.draws, cell.autopilot);
     }
 }

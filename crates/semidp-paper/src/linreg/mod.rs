@@ -5,18 +5,24 @@
 //! * `grid`, `product`, `preconditioner`: an engine that emulates the paper's grid search, for figures alone.
 //! * `prepared`: a draw with what its runs share; `cell`: what is tuned and measured in one setting, piece by piece.
 //! * `autopilot`: the library left to itself. `limit`: what cannot be beaten, and how much luck a draw has.
-//! * `summary`, `tables`, `findings`, `charts`: what is said of it.
+//! * `summary`, `tables`, `findings`, `charts`, `outcome`: what is said of it.
 
 mod autopilot;
 mod cell;
+mod charts;
+mod findings;
 mod grid;
 mod limit;
+mod outcome;
 mod preconditioner;
 mod prepared;
 mod product;
+mod summary;
+mod tables;
 
 pub use crate::published::DELTA;
 use crate::regression::{Features, Law};
+pub use outcome::{ReplaceOne, reproduce};
 
 /// Keeps streams of this experiment apart from those of others.
 const LAW_NAME: u64 = 0x006c_696e_7265_6720;
