@@ -55,7 +55,7 @@ pub struct LossTable {
     /// What is the same in all rows: ε or the public share.
     pub fixed: Fixed,
     /// Algorithm 1, PDA-MD, DP-SGD, throw-away; a row for every entry of [`SHARES`] or [`EPSILONS`].
-    rows: &'static [[f64; 4]],
+    pub figures: &'static [[f64; 4]],
 }
 
 /// What does not change in a table.
@@ -74,7 +74,7 @@ impl LossTable {
             Fixed::Epsilon(epsilon) => SHARES.iter().map(|share| (*share, epsilon)).collect(),
             Fixed::Share(share) => EPSILONS.iter().map(|epsilon| (share, *epsilon)).collect(),
         };
-        let losses = self.rows.iter().map(|[algorithm_1, pda_md, dp_sgd, throw_away]| Losses {
+        let losses = self.figures.iter().map(|[algorithm_1, pda_md, dp_sgd, throw_away]| Losses {
             algorithm_1: *algorithm_1,
             pda_md: *pda_md,
             dp_sgd: *dp_sgd,
@@ -90,7 +90,7 @@ pub const LOSSES: [LossTable; 6] = [
         label: "tab:acc_vs_ratio_eps_2_detailed",
         start: Start::Warm,
         fixed: Fixed::Epsilon(2.0),
-        rows: &[
+        figures: &[
             [2.3526, 1689.5905, 2.7935, 1689.5905],
             [1.9719, 1084.2257, 2.1457, 1084.2256],
             [1.7626, 776.1302, 2.1417, 776.1301],
@@ -106,7 +106,7 @@ pub const LOSSES: [LossTable; 6] = [
         label: "tab:acc_vs_ratio_eps_4_detailed",
         start: Start::Warm,
         fixed: Fixed::Epsilon(4.0),
-        rows: &[
+        figures: &[
             [1.5020, 1689.5905, 1.5206, 1689.5905],
             [1.3363, 1084.2257, 1.3769, 1084.2256],
             [1.3196, 776.1302, 1.3776, 776.1302],
@@ -122,7 +122,7 @@ pub const LOSSES: [LossTable; 6] = [
         label: "tab:acc_vs_eps_ratio_0_1_detailed",
         start: Start::Warm,
         fixed: Fixed::Share(0.1),
-        rows: &[
+        figures: &[
             [2.9509, 3.1133, 3.1133, 3.1133],
             [1.6841, 1.9602, 1.8588, 3.1133],
             [1.3125, 1.3201, 1.3158, 3.1133],
@@ -135,7 +135,7 @@ pub const LOSSES: [LossTable; 6] = [
         label: "tab:acc_vs_eps_ratio_0_25_detailed",
         start: Start::Warm,
         fixed: Fixed::Share(0.25),
-        rows: &[
+        figures: &[
             [1.3691, 1.3691, 1.3691, 1.3691],
             [1.2647, 1.3691, 1.2679, 1.3691],
             [1.1764, 1.2099, 1.1880, 1.3691],
@@ -148,7 +148,7 @@ pub const LOSSES: [LossTable; 6] = [
         label: "tab:acc_vs_ratio_eps_4_non_warm_detailed",
         start: Start::Cold,
         fixed: Fixed::Epsilon(4.0),
-        rows: &[
+        figures: &[
             [1.5175, 2010.2422, 1.5411, 1689.5905],
             [1.4225, 2010.2422, 1.5411, 1084.2256],
             [1.3989, 2010.2422, 1.5413, 776.1302],
@@ -164,7 +164,7 @@ pub const LOSSES: [LossTable; 6] = [
         label: "tab:acc_vs_eps_ratio_0_1_non_warm",
         start: Start::Cold,
         fixed: Fixed::Share(0.1),
-        rows: &[
+        figures: &[
             [3.1133, 1956.6069, 1830.1820, 3.1133],
             [3.1133, 1092.1338, 213.6728, 3.1133],
             [2.1843, 306.5518, 15.8089, 3.1133],
@@ -190,7 +190,7 @@ mod tests {
     fn tables_are_whole_and_agree_where_they_meet() {
         for table in &LOSSES {
             let settings = if matches!(table.fixed, Fixed::Epsilon(_)) { 9 } else { 6 };
-            assert_eq!((table.rows.len(), table.rows().len()), (settings, settings), "{}", table.label);
+            assert_eq!((table.figures.len(), table.rows().len()), (settings, settings), "{}", table.label);
         }
         let find = |table: &LossTable, share: f64, epsilon: f64| {
             let rows = table.rows();

@@ -240,11 +240,16 @@ impl<'a> Trainer<'a> {
         let chosen = |place: usize| {
             tuned.choices[place].map(|Choice { rate, alpha, .. }| Configuration { rate, alpha })
         };
-        let moving =
-            |place: usize| chosen(place).into_iter().filter(|run| run.rate > 0.0).collect::<Vec<_>>();
-        let jobs: Vec<(Algorithm, Vec<Configuration>)> =
-            ALGORITHMS.iter().enumerate().map(|(place, algorithm)| (*algorithm, moving(place))).collect();
-        let jobs: Vec<_> = jobs.into_iter().filter(|job| !job.1.is_empty()).collect();
+        let mut jobs = Vec::new();
+        for algorithm in ALGORITHMS {
+            let [last, averaged] = chosen(algorithm.place());
+            let mut runs = vec![last];
+            runs.extend(Some(averaged).filter(|run| *run != last));
+            // Who stays at the start need not run.
+            runs.retain(|run| run.rate > 0.0);
+            jobs.push((algorithm, runs));
+        }
+        jobs.retain(|(_, runs)| !runs.is_empty());
         let trained = self.train_all(&jobs)?;
         let mut losses = [[self.prepared.test_loss(&self.start); 2]; 3];
         for ((algorithm, runs), pairs) in jobs.iter().zip(&trained) {

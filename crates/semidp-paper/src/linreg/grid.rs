@@ -238,15 +238,22 @@ impl Shared<'_> {
         let (mut coins, mut batch) = (Coins::new(self.seed, 0), Batch::default());
         for step in 1..=self.steps {
             self.draw(&mut coins, &mut batch);
-            for ((moves, v), weight) in moves.iter_mut().zip(&v).zip(weights) {
+            for (moves, weight) in moves.iter_mut().zip(weights) {
                 moves.iter_mut().zip(&batch.noise).for_each(|(to, noise)| *to = weight.noise * noise);
-                for &row in &batch.private {
-                    let residual = self.residuals[row] + dot(self.scored(row), v);
-                    add(moves, weight.private * self.clipped(row, residual), self.rows.row(row));
+            }
+            // A row is fetched once, for all runs.
+            for &row in &batch.private {
+                let (x, scored) = (self.rows.row(row), self.scored(row));
+                for ((moves, v), weight) in moves.iter_mut().zip(&v).zip(weights) {
+                    let residual = self.residuals[row] + dot(scored, v);
+                    add(moves, weight.private * self.clipped(row, residual), x);
                 }
-                for &row in &batch.public {
-                    let residual = self.residuals[row] + dot(self.rows.row(row), v);
-                    add(moves, weight.public * self.rescaled(row, residual), self.rows.row(row));
+            }
+            for &row in &batch.public {
+                let x = self.rows.row(row);
+                for ((moves, v), weight) in moves.iter_mut().zip(&v).zip(weights) {
+                    let residual = self.residuals[row] + dot(x, v);
+                    add(moves, weight.public * self.rescaled(row, residual), x);
                 }
             }
             for ((v, moves), sum) in v.iter_mut().zip(&moves).zip(&mut sum) {

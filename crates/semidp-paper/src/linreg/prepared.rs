@@ -139,9 +139,9 @@ mod tests {
         assert_eq!(f64::from(few.rows.labels[3]), few.draw.public.label(3));
         let residuals = many.rows.residuals(&many.minimiser);
         let mut gradient = vec![0.0f64; 20];
-        for row in 0..many.public {
-            let residual = f64::from(residuals[row]);
-            gradient.iter_mut().zip(many.rows.row(row)).for_each(|(g, x)| *g += residual * f64::from(*x));
+        for (row, residual) in residuals.iter().enumerate().take(many.public) {
+            let x = many.rows.row(row);
+            gradient.iter_mut().zip(x).for_each(|(g, x)| *g += f64::from(*residual) * f64::from(*x));
         }
         assert!(gradient.iter().all(|g| g.abs() < 1e-3), "{gradient:?}");
         // Validation rows have the same w*: its residuals there are the labels' noise.

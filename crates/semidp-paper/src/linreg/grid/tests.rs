@@ -42,7 +42,7 @@ fn plainly(shared: &Shared<'_>, start: &[f64], p: Option<&[f64]>, run: Configura
             let factor = (clip / norm(&g)).min(1.0);
             private.iter_mut().zip(&g).for_each(|(sum, g)| *sum += factor * g);
         }
-        let mut public = vec![0.0; DIMENSION];
+        let mut public = [0.0; DIMENSION];
         for row in &batch.public {
             let g = gradient(*row);
             let factor = clip / norm(&g);
