@@ -1,8 +1,8 @@
 //! Charts in the paper's form: test loss against the public share or against ε.
 
-use super::cell::{ALGORITHMS, Algorithm};
 use super::summary::Summary;
 use super::tables::Topic;
+use super::trainer::{ALGORITHMS, Algorithm};
 use crate::published::Fixed;
 use semidp_plot::{Axis, Chart, Series, Style};
 

@@ -3,7 +3,8 @@
 //! of what anybody could do.
 //!
 //! * `grid`, `product`, `preconditioner`: an engine that emulates the paper's grid search, for figures alone.
-//! * `prepared`: a draw with what its runs share; `cell`: what is tuned and measured in one setting, piece by piece.
+//! * `prepared`: a draw with what its runs share; `trainer`: the three
+//!   algorithms on it; `cell`: what is tuned and measured in one setting, piece by piece.
 //! * `autopilot`: the library left to itself. `limit`: what cannot be beaten, and how much luck a draw has.
 //! * `summary`, `tables`, `findings`, `charts`, `outcome`: what is said of it.
 
@@ -19,6 +20,7 @@ mod prepared;
 mod product;
 mod summary;
 mod tables;
+mod trainer;
 
 pub use crate::published::DELTA;
 use crate::regression::{Features, Law};

@@ -151,8 +151,8 @@ fn replacing(
     ];
     let table = Table {
         name: format!("{experiment}-replace-one"),
-        title: "The autopilot under replace-one, the paper's own definition of neighbours, at the same epsilon; noise is \
-                that of the paper's batches and steps"
+        title: "The autopilot under replace-one, the paper's own definition of neighbours, at the same epsilon; the noise \
+                is what K and T of the other tables need"
             .into(),
         headings: headings.map(String::from).to_vec(),
         rows,

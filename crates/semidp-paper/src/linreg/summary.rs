@@ -1,8 +1,9 @@
 //! What a cell amounts to: means over draws, beside the paper's figures, the limit and the luck of draws.
 
 use super::Sizes;
-use super::cell::{Algorithm, Cell, OnDraw};
+use super::cell::Cell;
 use super::limit::{PrivateRun, least_squares, limit, luck_left};
+use super::trainer::{Algorithm, OnDraw};
 use crate::published::Losses;
 use crate::regression::mean_and_error;
 
@@ -89,12 +90,13 @@ impl<'a> Summary<'a> {
         Some(self.paper?.algorithm_1 - self.luck_left? * self.papers_luck()?)
     }
 
-    /// (ours − 1)/(the paper's − 1) for Algorithm 1 by the paper's protocol.
-    pub fn excess_ratio(&self) -> Option<f64> {
-        Some((self.loss(Algorithm::One, 0).0 - 1.0) / (self.paper?.algorithm_1 - 1.0))
+    /// (ours − 1)/(the paper's − 1) for Algorithm 1: by the paper's protocol with the last iterate, or with the mean of
+    /// late ones.
+    pub fn excess_ratio(&self, output: usize) -> Option<f64> {
+        Some((self.loss(Algorithm::One, output).0 - 1.0) / (self.paper?.algorithm_1 - 1.0))
     }
 
-    /// The same after luck, where that is known.
+    /// The same of last iterates after luck, where that is known.
     pub fn excess_ratio_after_luck(&self) -> Option<f64> {
         Some((self.after_luck(self.loss(Algorithm::One, 0).0)? - 1.0) / (self.papers_after_luck()? - 1.0))
     }
@@ -125,7 +127,8 @@ impl<'a> Summary<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linreg::cell::{Choice, Noises, Setting, Tuned};
+    use crate::linreg::cell::Setting;
+    use crate::linreg::trainer::{Choice, Noises, Tuned};
     use crate::linreg::{FULL, QUICK};
     use crate::published::{LOSSES, Start};
 
@@ -152,13 +155,13 @@ mod tests {
         let summary = Summary::new(&FULL, &cell, paper);
         assert!((summary.luck().unwrap() - summary.papers_luck().unwrap()).abs() < 1e-12);
         assert!((summary.autopilot_minus_paper().unwrap() - (1.09 - paper.algorithm_1)).abs() < 1e-12);
-        assert!((summary.excess_ratio().unwrap() - 0.1 / 0.0946).abs() < 1e-9);
+        assert!((summary.excess_ratio(0).unwrap() - 0.1 / 0.0946).abs() < 1e-9);
         assert!((summary.predicted_over_measured().unwrap() - 0.5).abs() < 1e-9);
         assert!(summary.luck_left.unwrap() > 0.5 && summary.luck_left.unwrap() < 1.0);
         // Figures of another problem are not compared.
         let other = Summary::new(&QUICK, &cell, paper);
         assert_eq!(
-            (other.excess_ratio(), other.autopilot_minus_paper(), other.distance_ratio()),
+            (other.excess_ratio(0), other.autopilot_minus_paper(), other.distance_ratio()),
             (None, None, None)
         );
     }

@@ -1,8 +1,8 @@
 //! Tables of one of the paper's tables: its protocol, the autopilot beside the limit, and what was chosen.
 
 use super::Sizes;
-use super::cell::{ALGORITHMS, Algorithm, OUTPUTS};
 use super::summary::Summary;
+use super::trainer::{ALGORITHMS, Algorithm, OUTPUTS};
 use crate::published::Fixed;
 use crate::{Cell, Table};
 
@@ -51,6 +51,7 @@ impl Topic {
             "throw_away_standard_error",
             "throw_away_expected",
             "algorithm_1_excess_over_papers",
+            "algorithm_1_averaged_excess_over_papers",
             "algorithm_1_excess_over_papers_after_luck",
         ];
         headings.extend(last.map(String::from));
@@ -72,7 +73,8 @@ impl Topic {
             row.push(summary.paper.map(|paper| paper.throw_away).into());
             row.extend([Cell::Number(summary.throw_away.0), Cell::Number(summary.throw_away.1)]);
             row.push(summary.expected.into());
-            row.push(summary.excess_ratio().into());
+            row.push(summary.excess_ratio(0).into());
+            row.push(summary.excess_ratio(1).into());
             row.push(summary.excess_ratio_after_luck().into());
             row
         };
