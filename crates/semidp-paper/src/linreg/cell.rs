@@ -206,6 +206,20 @@ mod tests {
         }
     }
 
+    /// Who cannot move stays at zero from a cold start; Algorithm 1 has throw-away.
+    #[test]
+    fn without_learning_rates_algorithm_1_is_throw_away() {
+        let sizes = Sizes { rates: &[], ..TINY };
+        let setting = Setting { share: 0.5, epsilon: 1.0, start: Start::Cold };
+        let cells = measure(&Settings::new(true, 2, 1), &sizes, &[setting], &|| ()).unwrap();
+        for (place, draw) in cells[0].draws.iter().enumerate() {
+            let prepared = Prepared::new(&sizes, 0.5, 2, place as u64 + 1).unwrap();
+            let zero = prepared.test_loss(&[0.0; 20]);
+            assert_eq!(draw.losses, [[draw.throw_away; 2], [zero; 2], [zero; 2]]);
+            assert!(draw.throw_away < zero);
+        }
+    }
+
     /// One cell of the paper at full size; some minutes, so only on demand, with its times printed.
     #[test]
     #[ignore = "minutes"]

@@ -193,6 +193,8 @@ fn setting(settings: &Settings, sizes: &Sizes, papers: &[LossTable]) -> Value {
         "outputs": ["last iterate (the paper's)", "mean of all iterates but the first fifth"],
         "learning_rates": std::iter::once(0.0).chain(sizes.rates.iter().copied()).collect::<Vec<_>>(),
         "alphas": sizes.alphas,
+        "learning_rate_0": "stays at the start; for Algorithm 1 it is throw-away, whose figures the paper prints for it from a \
+                            cold start where nothing was better",
         "tuned_on": format!("{} validation rows of draw 0, which leaks; measured on draws 1 to {}", sizes.validation, sizes.draws),
         "engine": "an emulation in single precision with floating noise from a seed, on synthetic rows: nothing that it \
                    computes is private or certified; the autopilot goes through the kernel",
