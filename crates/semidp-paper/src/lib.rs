@@ -6,12 +6,16 @@
 
 mod coins;
 mod experiment;
+mod linreg;
+mod noise;
 mod parallel;
 mod pieces;
+mod published;
 mod regression;
 mod report;
 
 pub use experiment::{EXPERIMENTS, Experiment};
+pub use noise::{NoiseCost, noise_costs};
 pub use pieces::{NoPieces, Pieces, Settings};
 pub use report::report;
 

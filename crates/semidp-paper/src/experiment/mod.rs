@@ -2,7 +2,11 @@
 
 mod divergence;
 mod hessian_regularisation;
+mod linreg_cold;
+mod linreg_epsilon;
+mod linreg_share;
 mod mean_estimation;
+mod noise_tables;
 mod rates;
 
 use crate::{Outcome, Result, Settings};
@@ -25,4 +29,8 @@ pub static EXPERIMENTS: &[&dyn Experiment] = &[
     &mean_estimation::MeanEstimation,
     &divergence::Divergence,
     &hessian_regularisation::HessianRegularisation,
+    &noise_tables::NoiseTables,
+    &linreg_share::LinregShare,
+    &linreg_epsilon::LinregEpsilon,
+    &linreg_cold::LinregCold,
 ];

@@ -4,10 +4,7 @@
 use crate::number::{count, exact, nearest};
 use crate::report::bound;
 use crate::table;
-use semidp_accounting::{
-    Adjacency, CountedEvent, Delta, Epsilon, Error, Event, NoiseMultiplier, SampleRate, Steps,
-    calibrate_noise, epsilon,
-};
+use semidp_paper::{NoiseCost, noise_costs};
 use serde_json::{Value, json};
 
 const ROWS: u64 = 30_000;
@@ -15,80 +12,13 @@ const BATCH: u64 = 500;
 const STEPS: u64 = 5_000;
 const DELTA: f64 = 1e-5;
 const EPSILON: f64 = 2.0;
-/// Public share in percent, and the noise multiplier that the paper printed for it.
-const PAPER: [(u64, f64); 9] = [
-    (1, 2.490),
-    (3, 2.529),
-    (4, 2.568),
-    (10, 2.744),
-    (25, 3.252),
-    (50, 4.805),
-    (75, 9.531),
-    (90, 23.672),
-    (95, 47.344),
-];
 
-/// One setting of the paper, answered.
-pub struct Row {
-    share: f64,
-    private_rows: u64,
-    sample_rate: f64,
-    paper_noise: f64,
-    tight_noise: f64,
-    cost_add_remove: f64,
-    cost_replace_one: f64,
-    needed_noise: f64,
+/// All settings, in as many threads as there are processors.
+pub fn answer_all() -> Result<Vec<NoiseCost>, semidp_paper::Error> {
+    noise_costs(EPSILON, std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// All rows, in as many threads as there are processors.
-pub fn answer_all() -> Result<Vec<Row>, Error> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(PAPER.len());
-    let every = |first: usize| PAPER.iter().enumerate().skip(first).step_by(threads);
-    let mut rows = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads)
-            .map(|first| {
-                scope.spawn(move || {
-                    every(first)
-                        .map(|(index, &paper)| Ok((index, answer(paper)?)))
-                        .collect::<Result<Vec<_>, Error>>()
-                })
-            })
-            .collect();
-        let mut rows = Vec::new();
-        for worker in workers {
-            match worker.join() {
-                Ok(answered) => rows.extend(answered?),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        Ok(rows)
-    })?;
-    rows.sort_by_key(|(index, _)| *index);
-    Ok(rows.into_iter().map(|(_, row)| row).collect())
-}
-
-fn answer((percent, paper_noise): (u64, f64)) -> Result<Row, Error> {
-    let private_rows = ROWS - ROWS * percent / 100;
-    let sample_rate = SampleRate::new(BATCH as f64 / private_rows as f64)?;
-    let (target, delta, steps) = (Epsilon::new(EPSILON)?, Delta::new(DELTA)?, Steps::new(STEPS)?);
-    let events = |noise_multiplier| {
-        vec![CountedEvent::new(Event::PoissonGaussian { noise_multiplier, sample_rate }, steps)]
-    };
-    let cost = |adjacency| epsilon(&events(NoiseMultiplier::new(paper_noise)?), adjacency, delta);
-    let needs = |adjacency| calibrate_noise(target, delta, adjacency, events);
-    Ok(Row {
-        share: percent as f64 / 100.0,
-        private_rows,
-        sample_rate: sample_rate.get(),
-        paper_noise,
-        tight_noise: needs(Adjacency::AddRemove)?.value.get(),
-        cost_add_remove: cost(Adjacency::AddRemove)?.value.get(),
-        cost_replace_one: cost(Adjacency::ReplaceOne)?.value.get(),
-        needed_noise: needs(Adjacency::ReplaceOne)?.value.get(),
-    })
-}
-
-pub fn as_json(rows: &[Row]) -> Value {
+pub fn as_json(rows: &[NoiseCost]) -> Value {
     let rows: Vec<Value> = rows
         .iter()
         .map(|row| {
@@ -96,9 +26,9 @@ pub fn as_json(rows: &[Row]) -> Value {
                 "public_share": row.share,
                 "private_rows": row.private_rows,
                 "sample_rate": row.sample_rate,
-                "paper_noise_multiplier": row.paper_noise,
+                "paper_noise_multiplier": row.printed,
                 "paper_epsilon": { "add-remove": row.cost_add_remove, "replace-one": row.cost_replace_one },
-                "noise_multiplier": { "add-remove": row.tight_noise, "replace-one": row.needed_noise },
+                "noise_multiplier": { "add-remove": row.needed_add_remove, "replace-one": row.needed_replace_one },
             })
         })
         .collect();
@@ -117,7 +47,7 @@ pub fn as_json(rows: &[Row]) -> Value {
     })
 }
 
-pub fn as_text(rows: &[Row]) -> String {
+pub fn as_text(rows: &[NoiseCost]) -> String {
     let question = format!(
         "A published study trains linear regression on {} rows, some of them public, with {} noisy steps \
          on batches of about {BATCH} private rows. It adds noise for epsilon {EPSILON} at delta {}. What \
@@ -141,13 +71,13 @@ pub fn as_text(rows: &[Row]) -> String {
         .map(|row| {
             vec![
                 format!("{:.2}", row.share),
-                count(row.private_rows),
+                count(row.private_rows as u64),
                 nearest(row.sample_rate, 4),
-                format!("{:.3}", row.paper_noise),
+                format!("{:.3}", row.printed),
                 bound(row.cost_add_remove),
                 bound(row.cost_replace_one),
-                bound(row.tight_noise),
-                bound(row.needed_noise),
+                bound(row.needed_add_remove),
+                bound(row.needed_replace_one),
             ]
         })
         .collect();
@@ -155,15 +85,15 @@ pub fn as_text(rows: &[Row]) -> String {
 }
 
 /// What the table says, in words; every figure comes from it.
-fn reading(rows: &[Row]) -> String {
-    let range = |figure: fn(&Row) -> f64| {
+fn reading(rows: &[NoiseCost]) -> String {
+    let range = |figure: fn(&NoiseCost) -> f64| {
         let figures = rows.iter().map(figure);
         let (least, most) = (figures.clone().fold(f64::INFINITY, f64::min), figures.fold(0.0, f64::max));
         (least, most)
     };
     let (add_least, add_most) = range(|row| row.cost_add_remove);
     let (replace_least, replace_most) = range(|row| row.cost_replace_one);
-    let (ratio_least, ratio_most) = range(|row| row.needed_noise / row.paper_noise);
+    let (ratio_least, ratio_most) = range(|row| row.needed_replace_one / row.printed);
     let above: Vec<String> = rows
         .iter()
         .filter(|row| row.cost_add_remove > EPSILON)
