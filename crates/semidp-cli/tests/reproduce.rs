@@ -12,7 +12,7 @@ fn experiments_are_listed() {
         .iter()
         .map(|one| one["name"].as_str().unwrap().to_string())
         .collect();
-    assert_eq!(names, ["rates", "mean-estimation", "divergence", "hessian-regularisation"]);
+    assert_eq!(names, ["rates", "mean-estimation", "divergence", "hessian-regularisation", "real-tables"]);
     assert!(run("reproduce").stdout.contains("mean-estimation"));
     refused("reproduce means", &["means", "mean-estimation"]);
 }

@@ -4,6 +4,7 @@ mod divergence;
 mod hessian_regularisation;
 mod mean_estimation;
 mod rates;
+mod real_tables;
 
 use crate::{Outcome, Result, Settings};
 
@@ -25,4 +26,5 @@ pub static EXPERIMENTS: &[&dyn Experiment] = &[
     &mean_estimation::MeanEstimation,
     &divergence::Divergence,
     &hessian_regularisation::HessianRegularisation,
+    &real_tables::RealTables,
 ];
