@@ -1,5 +1,6 @@
 //! The experiments.
 
+mod cifar_softmax;
 mod divergence;
 mod hessian_regularisation;
 mod mean_estimation;
@@ -27,4 +28,5 @@ pub static EXPERIMENTS: &[&dyn Experiment] = &[
     &divergence::Divergence,
     &hessian_regularisation::HessianRegularisation,
     &real_tables::RealTables,
+    &cifar_softmax::CifarSoftmax,
 ];

@@ -164,7 +164,11 @@ impl Source {
         for row in reader.records() {
             let row = row.map_err(unreadable)?;
             if row.len() != ADULT.len() {
-                return Err(Error::Data(format!("a row of adult has {} cells, not {}", row.len(), ADULT.len())));
+                return Err(Error::Data(format!(
+                    "a row of adult has {} cells, not {}",
+                    row.len(),
+                    ADULT.len()
+                )));
             }
             let is_public = GOVERNMENT.contains(&&row[1]);
             self.push(is_public, line(row.iter().map(|cell| cell.trim_end_matches('.')))?);
@@ -208,20 +212,23 @@ impl Source {
     /// drawn are not used.
     pub fn split(&self, public_rows: usize, seed: u64, number: u64) -> Result<Split> {
         let mut coins = Coins::new(seed, number);
-        let order = shuffled(self.private.len(), &mut coins);
+        let order = coins.shuffled(self.private.len());
         let (test, training) = order.split_at((TEST_SHARE * order.len() as f64).round() as usize);
         if self.pool.len() < public_rows || test.is_empty() || training.is_empty() {
             return Err(Error::Data(format!("{} has too few rows to split", self.set.name())));
         }
         // A table of one class teaches nobody; in such a case other rows are drawn.
         for _ in 0..100 {
-            let drawn = shuffled(self.pool.len(), &mut coins);
+            let drawn = coins.shuffled(self.pool.len());
             match self.encoded(&drawn[..public_rows], training, test) {
                 Err(Error::Table(semidp_tabular::Error::Target { .. })) => continue,
                 found => return found,
             }
         }
-        Err(Error::Data(format!("no draw of {public_rows} public rows of {} has two classes", self.set.name())))
+        Err(Error::Data(format!(
+            "no draw of {public_rows} public rows of {} has two classes",
+            self.set.name()
+        )))
     }
 
     /// Encodes as `semidp train` does: through files, with everything that columns mean learned from public rows.
@@ -261,15 +268,6 @@ pub struct Split {
     pub test: PublicRows,
 }
 
-/// The numbers below `count` in a random order.
-fn shuffled(count: usize, coins: &mut Coins) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..count).collect();
-    for i in (1..count).rev() {
-        order.swap(i, (coins.uniform() * (i + 1) as f64) as usize);
-    }
-    order
-}
-
 fn line<'a>(cells: impl IntoIterator<Item = &'a str>) -> Result<String> {
     let mut writer = WriterBuilder::new().from_writer(Vec::new());
     writer.write_record(cells).map_err(unreadable)?;
@@ -282,37 +280,87 @@ fn unreadable(error: csv::Error) -> Error {
 }
 
 #[cfg(test)]
-mod proto {
+pub mod tests {
     use super::*;
+
     #[test]
-    #[ignore]
-    fn write_proto() {
-        let mut settings = crate::Settings::new(true, 0, 1);
-        settings.data = Some("/work/shared/data".into());
-        for set in DATA_SETS {
-            let source = set.load(&Folder::of(&settings)).unwrap();
-            eprintln!("{} pool {} private {}", set.name(), source.pool.len(), source.private.len());
-            let split = source.split(2000, 0, 0).unwrap();
-            for (name, rows) in [("public", &split.public), ("private", &split.private), ("test", &split.test)] {
-                let d = rows.features();
-                let mut out: Vec<f32> = Vec::new();
-                for r in 0..rows.len() {
-                    let mut x = vec![0.0; d];
-                    rows.add_scaled(r, 1.0, &mut x);
-                    out.extend(x.iter().map(|v| *v as f32));
-                    out.push(rows.label(r) as f32);
-                }
-                let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", rows.len(), d + 1);
-                while (10 + header.len() + 1) % 64 != 0 { header.push(' '); }
-                header.push('\n');
-                let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-                bytes.extend((header.len() as u16).to_le_bytes());
-                bytes.extend(header.as_bytes());
-                bytes.extend(out.iter().flat_map(|v| v.to_le_bytes()));
-                std::fs::write(format!("/tmp/h2-proto/{}_{name}.npy", set.name()), bytes).unwrap();
-                let mean = (0..rows.len()).map(|r| rows.label(r)).sum::<f64>() / rows.len() as f64;
-                eprintln!("  {name} {} x {d}, mean label {mean}", rows.len());
-            }
+    fn adult_has_two_files_and_no_header() {
+        let mut source = Source::new(DataSet::Adult);
+        source
+            .add_adult(
+                b"39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, 2174, 0, 40, \
+                  United-States, <=50K\n50, ?, 83311, HS-grad, 9, Divorced, Sales, Husband, White, Male, 0, 0, 13, Cuba, \
+                  >50K\n\n",
+            )
+            .unwrap();
+        source
+            .add_adult(
+                b"|1x3 Cross validator\n25, Private, 226802, 11th, 7, Never-married, Sales, Own-child, Black, Male, 0, 0, \
+                  40, United-States, <=50K.\n",
+            )
+            .unwrap();
+        assert!(source.header.starts_with("age,workclass,") && source.header.ends_with(",class"));
+        assert_eq!((source.pool.len(), source.private.len()), (1, 2));
+        assert!(source.pool[0].starts_with("39,State-gov,77516,"));
+        assert!(source.private[0].ends_with(",Cuba,>50K") && source.private[1].ends_with(",<=50K"));
+        assert!(source.add_adult(b"1, 2, 3\n").is_err());
+    }
+
+    #[test]
+    fn the_banks_calls_are_in_order_and_lose_their_duration() {
+        let mut text = String::from("\"age\";\"job\";\"duration\";\"y\"\n");
+        (0..11).for_each(|i| text += &format!("{i};\"a, b\";77;\"no\"\n"));
+        let source = Source::bank(text.as_bytes()).unwrap();
+        assert_eq!(source.header, "age,job,y");
+        assert_eq!((source.pool.len(), source.private.len()), (2, 9));
+        assert_eq!(source.private[0], "2,\"a, b\",no");
+    }
+
+    /// So many block groups, a third of them inland; the value follows the income.
+    pub fn houses(count: usize) -> Source {
+        let mut coins = Coins::new(8, 0);
+        let mut text = String::from("rooms,median_income,median_house_value,ocean_proximity\n");
+        for i in 0..count {
+            let draws = coins.normals(3);
+            let (place, shift) = [("INLAND", 0.0), ("ISLAND", 1.0), ("NEAR BAY", 1.0)][i % 3];
+            let income = 4.0 + draws[0] + shift;
+            let value = 1e5 + 3e4 * income + 5e4 * shift + 1e4 * draws[1];
+            let rooms = if i % 50 == 7 { String::new() } else { (5.0 + draws[2]).to_string() };
+            text += &format!("{rooms},{income},{value},{place}\n");
         }
+        Source::housing(text.as_bytes()).unwrap()
+    }
+
+    /// The encoding is that of public rows: mean 0 and deviation 1 there, and a place that they do not know is `other`.
+    #[test]
+    fn splits_are_encoded_by_their_public_rows() {
+        let source = houses(600);
+        assert_eq!((source.pool.len(), source.private.len()), (200, 400));
+        let split = source.split(100, 1, 0).unwrap();
+        assert_eq!((split.public.len(), split.private.len(), split.test.len()), (100, 320, 80));
+        assert_eq!((split.public.features(), split.everything.len()), (4, 420));
+        let of = |rows: &PublicRows, column: usize| -> Vec<f64> {
+            let unit: Vec<f64> = (0..4).map(|j| f64::from(u8::from(j == column))).collect();
+            (0..rows.len()).map(|row| rows.dot(row, &unit)).collect()
+        };
+        let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
+        let income = of(&split.public, 1);
+        assert!(mean(income.clone()).abs() < 1e-6);
+        assert!((income.iter().map(|x| x * x).sum::<f64>() / 99.0 - 1.0).abs() < 0.02);
+        assert!(mean(of(&split.test, 1)) > 0.5, "incomes by the sea are higher");
+        assert_eq!((mean(of(&split.public, 2)), mean(of(&split.public, 3))), (1.0, 0.0));
+        assert_eq!((mean(of(&split.private, 2)), mean(of(&split.private, 3))), (0.0, 1.0));
+        // Other seeds split otherwise, and other numbers of public rows do not.
+        assert!(source.split(100, 1, 1).unwrap().test != split.test);
+        let fewer = source.split(50, 1, 0).unwrap();
+        let labels = |split: &Split| -> Vec<u64> {
+            // By their ranks: the scales differ.
+            let rows = &split.test;
+            let order =
+                |row: usize| (0..rows.len()).filter(|other| rows.label(*other) < rows.label(row)).count();
+            (0..rows.len()).map(|row| order(row) as u64).collect()
+        };
+        assert_eq!(labels(&fewer), labels(&split));
+        assert!(source.split(201, 1, 0).is_err());
     }
 }

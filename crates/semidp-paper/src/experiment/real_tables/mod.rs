@@ -72,12 +72,12 @@ impl Experiment for RealTables {
         let done = |finished: u64| progress(finished, count);
         let trials = in_order(count, settings.threads, &done, |place| {
             let (source, rows, seed) = places[place as usize];
-            let is_tuned = seed < sizes.tuned_seeds;
+            let grid = if seed < sizes.tuned_seeds { grid() } else { Vec::new() };
             // The autopilot is named, because a piece of another one is another piece.
             let name = format!("real-tables-{}-{rows}-{}-{seed}", source.set.name(), autopilot::NAME);
             settings.piece(&name, || {
                 let split = source.split(rows, settings.seed, seed)?;
-                Trial::run(source.set, &split, sizes.epsilons, is_tuned, settings.seed, seed)
+                Trial::run(&split, sizes.epsilons, &grid, settings.seed, seed)
             })
         })?;
         let labels = places.iter().map(|(source, rows, _)| (source.set, *rows));
@@ -117,10 +117,9 @@ fn grid() -> Vec<(f64, f64, u64)> {
 
 impl Trial {
     fn run(
-        set: DataSet,
         split: &Split,
         epsilons: &[f64],
-        is_tuned: bool,
+        grid: &[(f64, f64, u64)],
         seed: u64,
         number: u64,
     ) -> Result<Self> {
@@ -156,11 +155,11 @@ impl Trial {
             };
             let certified = [&dp_sgd, &autopilot].map(|run| run.certificate.guarantee.epsilon.get());
             let mut tried = Vec::new();
-            for (clip_norm, rate, steps) in grid().into_iter().filter(|_| is_tuned) {
+            for (clip_norm, rate, steps) in grid {
                 let given = Given {
                     clip_norm: Some(clip_norm * learned("clip-norm")),
                     learning_rate: Some(rate * learned("learning-rate")),
-                    steps: Some(Steps::new(steps)?),
+                    steps: Some(Steps::new(*steps)?),
                     ..Given::default()
                 };
                 // All rows are private to it, and nothing is left to learn from public ones.
@@ -175,7 +174,6 @@ impl Trial {
                 grid: tried,
             });
         }
-        debug_assert_eq!(set.metric() == "R2", split.loss.labels() == semidp::loss::Labels::Numbers);
         Ok(Self {
             private_rows: split.private.len(),
             test_rows: split.test.len(),
@@ -197,4 +195,79 @@ fn quality(split: &Split, rows: &PublicRows, model: &Model) -> f64 {
         Quality::Regression { r2, .. } => r2,
     });
     measured.filter(|value| value.is_finite()).unwrap_or(DIVERGED).max(DIVERGED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Error;
+    use outcome::Setting;
+
+    #[test]
+    fn missing_tables_are_missed_by_name() {
+        let settings = Settings { data: Some("/nowhere".into()), ..Settings::new(true, 0, 1) };
+        let refused = RealTables.run(&settings, &|_, _| ()).unwrap_err();
+        assert!(matches!(&refused, Error::Data(message) if message.contains("adult.data.gz")), "{refused}");
+    }
+
+    /// A small table all the way: budgets kept, and models that know more than the mean.
+    #[test]
+    fn a_small_table_goes_all_the_way() {
+        let split = data::tests::houses(900).split(100, 1, 0).unwrap();
+        let trial = Trial::run(&split, &[2.0], &[(1.0, 1.0, 50)], 1, 0).unwrap();
+        assert_eq!((trial.private_rows, trial.test_rows, trial.features), (480, 120, 4));
+        let run = &trial.runs[0];
+        assert!(run.certified <= 2.0 && run.certified > 1.9, "{}", run.certified);
+        assert!(trial.non_private > 0.9 && trial.non_private < 1.0, "{}", trial.non_private);
+        assert!(run.autopilot > 0.0 && run.dp_sgd > 0.0 && run.grid[0] > -1.0, "{run:?}");
+        assert_eq!(
+            quality(&split, &split.test, &Model::zero(4, 1, true).with_weights(vec![f64::NAN; 5])),
+            DIVERGED
+        );
+
+        let sizes = Sizes { epsilons: &[2.0], seeds: 2, tuned_seeds: 2 };
+        let all: Vec<(DataSet, usize, Trial)> = PUBLIC_ROWS
+            .iter()
+            .flat_map(|rows| {
+                [(DataSet::Housing, *rows, trial.clone()), (DataSet::Housing, *rows, trial.clone())]
+            })
+            .collect();
+        let (settings, sources) = (Settings::new(true, 1, 1), [data::tests::houses(30)]);
+        let outcome = outcome::outcome(&RealTables, &settings, &sizes, &sources, &all);
+        assert_eq!(
+            (outcome.tables[0].rows.len(), outcome.tables[1].rows.len(), outcome.charts.len()),
+            (2, 4, 2)
+        );
+        for table in &outcome.tables {
+            assert!(table.rows.iter().all(|row| row.len() == table.headings.len()), "{}", table.name);
+        }
+        for (name, chart) in &outcome.charts {
+            assert!(chart.svg().unwrap().contains("</svg>"), "{name}");
+        }
+    }
+
+    /// Differences are paired, and to the better of both by mean.
+    #[test]
+    fn settings_are_counted_by_paired_errors() {
+        let trial = |throw_away: f64, dp_sgd: f64, autopilot: f64| Trial {
+            private_rows: 10,
+            test_rows: 5,
+            features: 2,
+            throw_away,
+            non_private: 1.0,
+            runs: vec![Run { dp_sgd, autopilot, certified: 1.0, grid: Vec::new() }],
+        };
+        let counted = |trials: [Trial; 2]| {
+            let setting = Setting::of(DataSet::Adult, 200, 0, 1.0, &[&trials[0], &trials[1]]);
+            (setting.to_better, [setting.keeps_up(), setting.is_ahead(), setting.is_behind()])
+        };
+        // 0.1 ± 0 above DP-SGD, which is better on average though not always.
+        let (gap, found) = counted([trial(0.9, 0.7, 0.8), trial(0.1, 0.5, 0.6)]);
+        assert!((gap.0 - 0.1).abs() < 1e-12 && gap.1 < 1e-12);
+        assert_eq!(found, [true, true, false]);
+        let (gap, found) = counted([trial(0.75, 0.5, 0.5), trial(0.75, 0.5, 0.75)]);
+        assert_eq!((gap, found), ((-0.125, 0.125), [true, false, false]));
+        let (_, found) = counted([trial(0.75, 0.5, 0.5), trial(0.75, 0.5, 0.5)]);
+        assert_eq!(found, [false, false, true]);
+    }
 }

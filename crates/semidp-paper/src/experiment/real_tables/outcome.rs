@@ -338,14 +338,25 @@ fn findings(sizes: &Sizes, found: &[Setting], trials: &[(DataSet, usize, Trial)]
     let count = |of: fn(&Setting) -> bool| found.iter().filter(|setting| of(setting)).count();
     let all = found.len();
     let named = |setting: &Setting| {
-        format!("{} with {} public rows at epsilon = {}", setting.set.name(), setting.public_rows, setting.epsilon)
+        format!(
+            "{} with {} public rows at epsilon = {}",
+            setting.set.name(),
+            setting.public_rows,
+            setting.epsilon
+        )
     };
     let by_errors = |a: &&Setting, b: &&Setting| {
         let errors = |setting: &Setting| setting.to_better.0 / setting.to_better.1.max(f64::MIN_POSITIVE);
         errors(a).total_cmp(&errors(b))
     };
     let told = |setting: &Setting| {
-        format!("{:+.4} ± {:.4} {} against {}", setting.to_better.0, setting.to_better.1, setting.set.metric(), setting.better)
+        format!(
+            "{:+.4} ± {:.4} {} against {}",
+            setting.to_better.0,
+            setting.to_better.1,
+            setting.set.metric(),
+            setting.better
+        )
     };
     let mut findings = vec![format!(
         "The autopilot ({}) is at most one paired standard error worse than the better of throw-away and untuned DP-SGD in {} \
@@ -373,7 +384,11 @@ fn findings(sizes: &Sizes, found: &[Setting], trials: &[(DataSet, usize, Trial)]
             .map(|setting| {
                 format!(
                     "{} rows, epsilon {}: {:.4} / {:.4} / {:.4}",
-                    setting.public_rows, setting.epsilon, setting.throw_away.0, setting.dp_sgd.0, setting.autopilot.0
+                    setting.public_rows,
+                    setting.epsilon,
+                    setting.throw_away.0,
+                    setting.dp_sgd.0,
+                    setting.autopilot.0
                 )
             })
             .collect();
