@@ -31,7 +31,7 @@ const ADJACENCY: Adjacency = Adjacency::AddRemove;
 const BATCH: usize = 256;
 const CLIP_NORM: f64 = 1.0;
 /// A part of the paper's grid, for Algorithm 1,
-const RATES: [f64; 5] = [0.05, 0.1, 0.25, 0.5, 1.0];
+const RATES: [f64; 6] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0];
 const ALPHAS: [f64; 6] = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0];
 /// for DP-SGD, whose noise is all of its step,
 const DP_SGD_RATES: [f64; 8] = [0.01, 0.05, 0.1, 0.15, 0.25, 0.5, 0.75, 1.0];

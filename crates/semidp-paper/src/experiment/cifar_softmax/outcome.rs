@@ -233,14 +233,16 @@ fn findings(sizes: &Sizes, cells: &[Cell]) -> Vec<String> {
     let relative_most = relative.fold(f64::NEG_INFINITY, f64::max);
     let mut findings = vec![
         format!(
-            "Against the better of DP-SGD and throw-away, all tuned alike on validation images, Algorithm 1 lowers the test \
-             error by {least:.2} to {most:.2} points; by more than two standard errors in {ahead} of {} cells, and raises it \
-             by as much in {behind}.",
+            "Against the better of DP-SGD and throw-away, all tuned alike on validation images, Algorithm 1 changes the test \
+             error by {:+.2} to {:+.2} points: below it by more than two standard errors in {ahead} of {} cells, above it by \
+             as much in {behind}.",
+            -most,
+            -least,
             cells.len(),
         ),
         format!(
             "The paper says of CIFAR-10: \"reducing test error by 8-9% for logistic regression\", compared with the naive \
-             approaches, without numbers in a table. Our largest gain is {most:.2} points, or {relative_most:.1}% of the \
+             approaches, without numbers in a table. Here the largest gain is {most:.2} points, or {relative_most:.1}% of the \
              baseline's error."
         ),
     ];
