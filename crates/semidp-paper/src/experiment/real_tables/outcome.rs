@@ -1,175 +1,10 @@
 //! Tables, charts and words of the experiment.
 
+use super::setting::{HEADINGS, Setting, Tuned};
 use super::*;
-use crate::regression::mean_and_error;
 use crate::{Cell, Table};
 use semidp_plot::{Axis, Chart, Series, Style};
 use serde_json::{Value, json};
-
-/// A mean and its standard error.
-type Measured = (f64, f64);
-
-/// All trials of one data set, number of public rows and ε.
-pub(super) struct Setting {
-    set: DataSet,
-    public_rows: usize,
-    epsilon: f64,
-    private_rows: usize,
-    features: usize,
-    throw_away: Measured,
-    dp_sgd: Measured,
-    autopilot: Measured,
-    non_private: Measured,
-    /// Of the autopilot to throw-away, to DP-SGD, and to the one of them with the better mean.
-    to_throw_away: Measured,
-    to_dp_sgd: Measured,
-    pub(super) to_better: Measured,
-    better: &'static str,
-    tuned: Option<Tuned>,
-}
-
-/// DP-SGD with the best setting of the grid for the test rows, on fewer seeds.
-struct Tuned {
-    seeds: usize,
-    mean: f64,
-    /// Of the autopilot, on the same seeds.
-    to_autopilot: Measured,
-    chosen: (f64, f64, u64),
-}
-
-impl Setting {
-    /// Of at least two trials.
-    pub(super) fn of(
-        set: DataSet,
-        public_rows: usize,
-        place: usize,
-        epsilon: f64,
-        trials: &[&Trial],
-    ) -> Self {
-        let over = |of: &dyn Fn(&Trial) -> f64| {
-            mean_and_error(&trials.iter().map(|trial| of(trial)).collect::<Vec<_>>())
-        };
-        let throw_away = over(&|trial| trial.throw_away);
-        let dp_sgd = over(&|trial| trial.runs[place].dp_sgd);
-        let to_throw_away = over(&|trial| trial.runs[place].autopilot - trial.throw_away);
-        let to_dp_sgd = over(&|trial| trial.runs[place].autopilot - trial.runs[place].dp_sgd);
-        let (better, to_better) = match throw_away.0 >= dp_sgd.0 {
-            true => ("throw-away", to_throw_away),
-            false => ("dp-sgd", to_dp_sgd),
-        };
-        let tuned: Vec<&Run> = trials.iter().map(|trial| &trial.runs[place]).collect();
-        Self {
-            set,
-            public_rows,
-            epsilon,
-            private_rows: trials[0].private_rows,
-            features: trials.iter().map(|trial| trial.features).max().unwrap_or(0),
-            throw_away,
-            dp_sgd,
-            autopilot: over(&|trial| trial.runs[place].autopilot),
-            non_private: over(&|trial| trial.non_private),
-            to_throw_away,
-            to_dp_sgd,
-            to_better,
-            better,
-            tuned: Tuned::of(&tuned),
-        }
-    }
-
-    /// At most one standard error of the paired difference below the better of both.
-    pub(super) fn keeps_up(&self) -> bool {
-        self.to_better.0 >= -self.to_better.1
-    }
-
-    /// More than two above it.
-    pub(super) fn is_ahead(&self) -> bool {
-        self.to_better.0 > 2.0 * self.to_better.1
-    }
-
-    /// More than two below it.
-    pub(super) fn is_behind(&self) -> bool {
-        self.to_better.0 < -2.0 * self.to_better.1
-    }
-
-    fn row(&self) -> Vec<Cell> {
-        let number = |value: f64| Cell::Number(value);
-        let pair = |measured: Measured| [number(measured.0), number(measured.1)];
-        let mut cells: Vec<Cell> = vec![
-            self.set.name().into(),
-            self.set.metric().into(),
-            number(self.public_rows as f64),
-            number(self.private_rows as f64),
-            number(self.features as f64),
-            number(self.epsilon),
-        ];
-        cells.extend(pair(self.throw_away));
-        cells.extend(pair(self.dp_sgd));
-        cells.extend(pair(self.autopilot));
-        cells.push(number(self.non_private.0));
-        cells.extend(pair(self.to_throw_away));
-        cells.extend(pair(self.to_dp_sgd));
-        cells.push(self.better.into());
-        cells.extend(pair(self.to_better));
-        let tuned = self.tuned.as_ref();
-        cells.push(tuned.map(|tuned| tuned.mean).into());
-        cells.push(tuned.map(|tuned| tuned.seeds as f64).into());
-        cells.push(tuned.map(|tuned| tuned.to_autopilot.0).into());
-        cells.push(tuned.map(|tuned| tuned.to_autopilot.1).into());
-        let chosen = tuned.map(|tuned| {
-            let (clip_norm, rate, steps) = tuned.chosen;
-            format!("{clip_norm} x clip norm, {rate} x rate, {steps} steps")
-        });
-        cells.push(chosen.map_or(Cell::Empty, Cell::Text));
-        cells
-    }
-}
-
-const HEADINGS: [&str; 24] = [
-    "data_set",
-    "metric",
-    "public_rows",
-    "private_rows",
-    "features",
-    "epsilon",
-    "throw_away",
-    "throw_away_standard_error",
-    "dp_sgd",
-    "dp_sgd_standard_error",
-    "autopilot",
-    "autopilot_standard_error",
-    "non_private",
-    "autopilot_minus_throw_away",
-    "paired_standard_error",
-    "autopilot_minus_dp_sgd",
-    "paired_standard_error_dp_sgd",
-    "better_of_both",
-    "autopilot_minus_better",
-    "paired_standard_error_better",
-    "dp_sgd_tuned_on_test_rows_leaking",
-    "tuned_seeds",
-    "autopilot_minus_tuned",
-    "paired_standard_error_tuned",
-];
-const CHOSEN: &str = "tuned_setting";
-
-impl Tuned {
-    /// The setting with the best mean over those runs that have a grid; at least two must.
-    fn of(runs: &[&Run]) -> Option<Self> {
-        let runs: Vec<&Run> = runs.iter().copied().filter(|run| !run.grid.is_empty()).collect();
-        if runs.len() < 2 {
-            return None;
-        }
-        let mean = |place: usize| runs.iter().map(|run| run.grid[place]).sum::<f64>() / runs.len() as f64;
-        let best = (0..runs[0].grid.len()).max_by(|a, b| mean(*a).total_cmp(&mean(*b)))?;
-        let gaps: Vec<f64> = runs.iter().map(|run| run.autopilot - run.grid[best]).collect();
-        Some(Self {
-            seeds: runs.len(),
-            mean: mean(best),
-            to_autopilot: mean_and_error(&gaps),
-            chosen: *grid().get(best)?,
-        })
-    }
-}
 
 pub(super) fn outcome(
     experiment: &RealTables,
@@ -243,7 +78,7 @@ fn setting(
     })
 }
 
-/// The largest ε of any certificate over that of its budget is told by the findings; here the largest by itself.
+/// The largest ε of any certificate.
 fn certified(trials: &[(DataSet, usize, Trial)]) -> f64 {
     let runs = trials.iter().flat_map(|(_, _, trial)| &trial.runs);
     runs.map(|run| run.certified).fold(0.0, f64::max)
@@ -253,7 +88,7 @@ fn table(found: &[Setting]) -> Table {
     Table {
         name: "real-tables".into(),
         title: "Mean metric on test rows, and paired differences".into(),
-        headings: HEADINGS.into_iter().chain([CHOSEN]).map(String::from).collect(),
+        headings: HEADINGS.map(String::from).to_vec(),
         rows: found.iter().map(Setting::row).collect(),
     }
 }
@@ -392,13 +227,21 @@ fn findings(sizes: &Sizes, found: &[Setting], trials: &[(DataSet, usize, Trial)]
                 )
             })
             .collect();
+        let lengths = |place: usize| {
+            let own = trials.iter().filter(|(known, _, _)| *known == set);
+            let lengths: Vec<f64> = own.map(|(_, _, trial)| trial.lengths[place]).collect();
+            lengths.iter().sum::<f64>() / lengths.len() as f64
+        };
         if let Some(last) = own.last() {
             findings.push(format!(
-                "{}, {} of throw-away / DP-SGD / autopilot ({:.4} without privacy): {}.",
+                "{}, {} of throw-away / DP-SGD / autopilot ({:.4} without privacy): {}. Encoded by public rows, \
+                 those have a median length of {:.1}, private rows one of {:.1}.",
                 set.name(),
                 set.metric(),
                 last.non_private.0,
                 ends.join("; "),
+                lengths(0),
+                lengths(1),
             ));
         }
     }
