@@ -44,6 +44,6 @@ fn rates_are_written_down() {
 fn missing_data_is_told() {
     let out = folder("reproduce_missing");
     let with = |name: &str| format!("reproduce {name} --quick --data /nowhere --out {}", out.display());
-    refused(&with("real-tables"), &["/nowhere/adult/adult.data.gz", "archive.ics.uci.edu", "--data"]);
-    refused(&with("cifar-softmax"), &["/nowhere/cifar-10-batches-bin/data_batch_1.bin", "--data"]);
+    refused(&with("real-tables"), &["/nowhere/adult/adult.data.gz", "archive.ics.uci.edu"]);
+    refused(&with("cifar-softmax"), &["/nowhere/cifar-10-batches-bin/data_batch_1.bin", "cs.toronto.edu"]);
 }
