@@ -12,7 +12,10 @@ fn experiments_are_listed() {
         .iter()
         .map(|one| one["name"].as_str().unwrap().to_string())
         .collect();
-    assert_eq!(names, ["rates", "mean-estimation", "divergence", "hessian-regularisation"]);
+    assert_eq!(
+        names,
+        ["rates", "mean-estimation", "divergence", "hessian-regularisation", "real-tables", "cifar-softmax"]
+    );
     assert!(run("reproduce").stdout.contains("mean-estimation"));
     refused("reproduce means", &["means", "mean-estimation"]);
 }
@@ -34,4 +37,13 @@ fn rates_are_written_down() {
     assert!(csv.starts_with("n,training_epsilon_1,test_epsilon_1"));
     assert_eq!(answer["experiments"][0]["name"], "rates");
     refused("reproduce rates --out /dev/null/x", &["--out"]);
+}
+
+/// Named experiments fail with the name of the file that they miss.
+#[test]
+fn missing_data_is_told() {
+    let out = folder("reproduce_missing");
+    let with = |name: &str| format!("reproduce {name} --quick --data /nowhere --out {}", out.display());
+    refused(&with("real-tables"), &["/nowhere/adult/adult.data.gz", "archive.ics.uci.edu"]);
+    refused(&with("cifar-softmax"), &["/nowhere/cifar-10-batches-bin/data_batch_1.bin", "cs.toronto.edu"]);
 }

@@ -1,4 +1,5 @@
-//! A small generator for synthetic data (SplitMix64). Never for noise: noise is drawn by the kernel.
+//! A small generator for synthetic data and emulations (SplitMix64). Never for noise that is to protect anybody: that is drawn
+//! by the kernel.
 
 /// A reproducible stream.
 pub struct Coins(u64);
@@ -37,6 +38,15 @@ impl Coins {
         values
     }
 
+    /// The numbers below `count` in a random order.
+    pub fn shuffled(&mut self, count: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..count).collect();
+        for i in (1..count).rev() {
+            order.swap(i, (self.uniform() * (i + 1) as f64) as usize);
+        }
+        order
+    }
+
     /// This many numbers, each 0 or 1 with equal chance.
     pub fn toss(&mut self, count: usize) -> Vec<f32> {
         let mut tossed = Vec::with_capacity(count + 63);
@@ -62,6 +72,24 @@ mod tests {
         assert_ne!(Coins::new(1, 0).toss(64), Coins::new(1, 1).toss(64));
         assert_ne!(Coins::new(1, 0).toss(64), Coins::new(2, 0).toss(64));
         assert_eq!(Coins::new(3, 4).toss(64), Coins::new(3, 4).toss(64));
+    }
+
+    /// Every number once, and the first place each number's with equal chance.
+    #[test]
+    fn orders_are_random() {
+        let mut counts = [0; 5];
+        let mut coins = Coins::new(2, 0);
+        for _ in 0..50_000 {
+            let mut order = coins.shuffled(5);
+            counts[order[0]] += 1;
+            order.sort_unstable();
+            assert_eq!(order, [0, 1, 2, 3, 4]);
+        }
+        // 6.5 standard deviations of a binomial count of 50,000 at 1/5.
+        assert!(
+            counts.iter().all(|count| (f64::from(*count) - 1e4).abs() < 6.5 * 8000f64.sqrt()),
+            "{counts:?}"
+        );
     }
 
     /// Moments one to four, each within 6.5 standard deviations of its mean.

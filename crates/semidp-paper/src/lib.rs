@@ -1,11 +1,14 @@
 //! The experiments of the paper, reproduced: one file each under `experiment`, and a line in [`EXPERIMENTS`].
 //!
 //! An experiment takes [`Settings`] and gives an [`Outcome`]: findings in words, tables, charts, and everything as
-//! JSON. It touches no file; [`report`] turns outcomes into one HTML page. Data laws are synthetic and seeded, so
-//! every figure can be produced again; the noise goes through the kernel, as it does for anybody else.
+//! JSON; [`report`] turns outcomes into one HTML page. It writes nothing but for a moment; files of published data are
+//! read where an experiment needs some. All else is synthetic and seeded, so every figure can be produced again. The noise
+//! goes through the kernel, as it does for anybody else, where an experiment does not say that it is emulated.
 
+mod autopilot;
 mod coins;
 mod experiment;
+mod files;
 mod linreg;
 mod noise;
 mod parallel;
@@ -147,6 +150,9 @@ pub enum Error {
     /// A privacy question without an answer.
     #[error(transparent)]
     Accounting(#[from] semidp_accounting::Error),
+    /// A table could not be read or encoded.
+    #[error(transparent)]
+    Table(#[from] semidp_tabular::Error),
     /// A chart could not be drawn.
     #[error(transparent)]
     Chart(#[from] semidp_plot::Error),

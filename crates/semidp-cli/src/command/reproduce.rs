@@ -36,7 +36,7 @@ pub struct Reproduce {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// The folder of data files, for experiments that need some
+    /// The folder of data files, for experiments that need some [default: data]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
@@ -62,15 +62,17 @@ impl Reproduce {
             data: self.data.clone(),
             pieces: Box::new(pieces),
         };
-        let (mut outcomes, mut answers) = (Vec::new(), Vec::new());
-        for experiment in chosen {
+        let (mut outcomes, mut answers, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
+        for experiment in &chosen {
             let bar = progress::bar(output, experiment.name(), 1);
             let outcome = experiment.run(&settings, &|done, total| {
                 bar.set_length(total);
                 bar.set_position(done);
             });
             bar.finish_and_clear();
-            let outcome = outcome?;
+            let Some(outcome) = unless_skipped(*experiment, outcome, self.is_all(), &mut skipped)? else {
+                continue;
+            };
             let files = self.write(&outcome)?;
             let mut answer = outcome.json();
             answer["files"] = json!(files);
@@ -80,12 +82,19 @@ impl Reproduce {
         let page = self.out.join("report.html");
         file::write("--out", &page, &report(&outcomes, env!("CARGO_PKG_VERSION"))?)?;
         let report = page.to_string_lossy();
-        output.answer(&json!({ "experiments": answers, "report": report }), || text(&outcomes, &page))
+        let told: Vec<Value> =
+            skipped.iter().map(|(name, reason)| json!({ "name": name, "reason": reason })).collect();
+        let answer = json!({ "experiments": answers, "skipped": told, "report": report });
+        output.answer(&answer, || text(&outcomes, &skipped, &page))
+    }
+
+    fn is_all(&self) -> bool {
+        self.name.as_deref() == Some("all")
     }
 
     fn chosen(&self) -> Result<Vec<&'static dyn Experiment>, Failure> {
         let name = self.name.as_deref().unwrap_or("all");
-        if name == "all" {
+        if self.is_all() {
             return Ok(EXPERIMENTS.to_vec());
         }
         let found = EXPERIMENTS.iter().copied().find(|experiment| experiment.name() == name);
@@ -112,6 +121,25 @@ impl Reproduce {
             file::write("--out", path, text)?;
         }
         Ok(files.into_iter().map(|(path, _)| path.to_string_lossy().into_owned()).collect())
+    }
+}
+
+/// The name of an experiment, and why it was not run.
+type Skipped = (&'static str, String);
+
+/// What an experiment found. One of all may be left out for want of its data; one that was asked for may not.
+fn unless_skipped(
+    experiment: &dyn Experiment,
+    outcome: semidp_paper::Result<Outcome>,
+    is_all: bool,
+    skipped: &mut Vec<Skipped>,
+) -> Result<Option<Outcome>, Failure> {
+    match outcome {
+        Err(semidp_paper::Error::Data(reason)) if is_all => {
+            skipped.push((experiment.name(), reason));
+            Ok(None)
+        }
+        outcome => Ok(Some(outcome?)),
     }
 }
 
@@ -169,12 +197,37 @@ fn list(output: &Output) -> Result<(), Failure> {
     })
 }
 
-fn text(outcomes: &[Outcome], page: &Path) -> String {
+fn text(outcomes: &[Outcome], skipped: &[Skipped], page: &Path) -> String {
     let mut parts = Vec::new();
     for outcome in outcomes {
         let findings = outcome.findings.iter().map(|finding| table::wrap(&format!("- {finding}"), "  "));
         parts.push(format!("{}\n{}", outcome.title, findings.collect::<Vec<_>>().join("\n")));
     }
+    let lines = skipped.iter().map(|(name, reason)| {
+        table::wrap(&format!("{name} was skipped: {reason}; --data DIR names the folder of its files"), "  ")
+    });
+    parts.extend(lines);
     parts.push(format!("Tables, charts and everything else: {}", page.display()));
     parts.join("\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn experiments_without_data_are_skipped_unless_asked_for() {
+        let missing = || Err(semidp_paper::Error::Data("a.csv is missing".into()));
+        let mut skipped = Vec::new();
+        let experiment = EXPERIMENTS[0];
+        assert!(unless_skipped(experiment, missing(), true, &mut skipped).unwrap().is_none());
+        assert_eq!(skipped, [(experiment.name(), "a.csv is missing".to_string())]);
+        let told = text(&[], &skipped, Path::new("report.html"));
+        assert!(told.contains("was skipped: a.csv is missing"), "{told}");
+        let refused = unless_skipped(experiment, missing(), false, &mut skipped).unwrap_err();
+        assert!(refused.message().contains("a.csv"));
+        // Anything else ends all of them.
+        let broken = || Err(semidp_paper::Error::Piece("broken".into()));
+        assert!(unless_skipped(experiment, broken(), true, &mut skipped).is_err());
+    }
 }

@@ -1,5 +1,6 @@
 //! The experiments.
 
+mod cifar_softmax;
 mod divergence;
 mod hessian_regularisation;
 mod linreg_cold;
@@ -8,6 +9,7 @@ mod linreg_share;
 mod mean_estimation;
 mod noise_tables;
 mod rates;
+mod real_tables;
 
 use crate::{Outcome, Result, Settings};
 
@@ -33,4 +35,6 @@ pub static EXPERIMENTS: &[&dyn Experiment] = &[
     &linreg_share::LinregShare,
     &linreg_epsilon::LinregEpsilon,
     &linreg_cold::LinregCold,
+    &real_tables::RealTables,
+    &cifar_softmax::CifarSoftmax,
 ];

@@ -2,16 +2,15 @@
 
 use super::DELTA;
 use crate::Result;
+use crate::autopilot::{NAME, trained};
 use crate::regression::Draw;
 use semidp::domain::Everywhere;
 use semidp::loss::Squared;
-use semidp::train::{Conduct, Given, Recipe, TrainingData, algorithm_named};
+use semidp::train::{Given, Recipe};
 use semidp_accounting::PrivacyBudget;
-use semidp_core::{Adjacency, BlockSource, Delta, Epsilon, Private, Randomness, SampleRate};
+use semidp_core::{Adjacency, BlockSource, Delta, Epsilon, SampleRate};
 use serde::{Deserialize, Serialize};
 
-/// What is run.
-pub const NAME: &str = "auto";
 /// What a certificate calls the test loss that was predicted before any private row was read.
 const PREDICTED: &str = "predicted-squared-error";
 
@@ -52,12 +51,8 @@ pub fn autopilot(
         adjacency,
         given,
     };
-    let data = TrainingData {
-        private: Private::new(Box::new(draw.private.clone())),
-        public: Some(draw.public.clone()),
-    };
-    let conduct = Conduct { threads: Some(threads.max(1)), ..Conduct::new(Randomness::Seed(seed)) };
-    let trained = algorithm_named(NAME)?.train(&recipe, data, conduct, &mut |_| ())?;
+    let (private, public) = (Box::new(draw.private.clone()), Some(draw.public.clone()));
+    let trained = trained(NAME, &recipe, private, public, seed, threads)?;
     let certificate = &trained.certificate;
     let said = certificate.hyperparameters.iter().find(|known| known.name == PREDICTED);
     Ok(Autopiloted {

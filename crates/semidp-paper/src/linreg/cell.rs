@@ -123,7 +123,7 @@ fn left_to_itself(
     adjacency: Adjacency,
     number: u64,
 ) -> Result<Autopiloted> {
-    let (algorithm, share) = (super::autopilot::NAME, draw.share());
+    let (algorithm, share) = (crate::autopilot::NAME, draw.share());
     let name = format!("linreg-{algorithm}-{}-share{share}-epsilon{epsilon}-draw{number}", adjacency.name());
     settings.piece(&name, || {
         let prepared = draw.get()?;

@@ -106,7 +106,7 @@ impl Topic {
 
     /// The library left to itself.
     fn autopilot_in_words(&self, summaries: &[Summary<'_>]) -> Vec<String> {
-        let name = super::autopilot::NAME;
+        let name = crate::autopilot::NAME;
         let tuned = summaries.iter().filter(|s| s.autopilot.0 <= s.loss(Algorithm::One, 0).0);
         let mut found = vec![format!(
             "The autopilot ({name} with a budget alone; it sees no validation row) is at or below our tuned Algorithm 1 in \

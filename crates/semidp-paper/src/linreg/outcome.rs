@@ -1,12 +1,12 @@
 //! From the paper's tables to an outcome.
 
-use super::autopilot::NAME;
 use super::cell::{Setting, measure, on_every_draw, pieces};
 use super::grid::CLIP_NORM;
 use super::prepared::HESSIAN_REGULARISATION;
 use super::summary::Summary;
 use super::tables::Topic;
 use super::{DELTA, Sizes, findings};
+use crate::autopilot::NAME;
 use crate::experiment::Experiment;
 use crate::noise::Run;
 use crate::published::{Fixed, LossTable, Start};
