@@ -5,7 +5,7 @@ use crate::target::listed_classes;
 use crate::{Error, Result, Target, Task};
 use semidp::mean::Evidence;
 use semidp::train::PublicRows;
-use semidp_core::Private;
+use semidp_core::{Block, BlockSource, Private, Public};
 use semidp_table::{Encoding, Feature, Kind, LoadOptions, Schema, Table, open_private, open_public};
 use std::path::Path;
 
@@ -21,13 +21,13 @@ pub struct Columns {
 
 impl Columns {
     /// Every column but the target is a feature. Numbers are centred and scaled by their mean and standard deviation
-    /// in the public rows, categories become indicators. Without public rows the ranges of the schema give centre and
-    /// scale.
+    /// in the public rows, categories become indicators. Features without a range get that of the public rows: what hardly
+    /// varies there would have no bound elsewhere. Without public rows the ranges of the schema give centre and scale.
     pub fn learn(schema: Schema, target: &str, task: Task, public: Option<&Path>) -> Result<Self> {
         let place = schema.position(target)?;
-        let scales = match public {
-            Some(path) => public_scales(&schema, path)?,
-            None => schema_scales(&schema),
+        let (schema, scales) = match public {
+            Some(path) => public_scales(schema, path, place)?,
+            None => (schema.clone(), schema_scales(&schema)),
         };
         let target = match (task, listed_classes(&schema, place)) {
             (Task::Classification, Some(classes)) if classes.len() >= 2 => {
@@ -126,8 +126,12 @@ impl Columns {
     }
 }
 
-/// Mean and standard deviation of each column of numbers in the public rows; none for those that do not vary.
-fn public_scales(schema: &Schema, path: &Path) -> Result<Vec<Option<(f64, f64)>>> {
+/// Shift and scale of each column of numbers; none for those that do not vary.
+type Scales = Vec<Option<(f64, f64)>>;
+
+/// Mean and standard deviation of each column of numbers in the public rows, and the schema with their ranges for
+/// all columns but the target that have none.
+fn public_scales(mut schema: Schema, path: &Path, target: usize) -> Result<(Schema, Scales)> {
     let mut scales = vec![None; schema.columns().len()];
     let numbers: Vec<(usize, f64)> = schema
         .columns()
@@ -139,7 +143,7 @@ fn public_scales(schema: &Schema, path: &Path) -> Result<Vec<Option<(f64, f64)>>
         })
         .collect();
     if numbers.is_empty() {
-        return Ok(scales);
+        return Ok((schema, scales));
     }
     // About the number to impute, which is their mean if the schema was learned: single precision is enough then.
     let features = numbers.iter().map(|(column, impute)| Feature::Number {
@@ -147,17 +151,54 @@ fn public_scales(schema: &Schema, path: &Path) -> Result<Vec<Option<(f64, f64)>>
         shift: *impute,
         scale: 1.0,
     });
-    let encoding = Encoding::new(schema, features.collect())?;
-    let evidence = Evidence::of(&open_public(path, schema, &encoding, LoadOptions::default())?)?;
-    for ((column, impute), (mean, variance)) in
-        numbers.iter().zip(evidence.mean().iter().zip(evidence.variance()))
-    {
+    let encoding = Encoding::new(&schema, features.collect())?;
+    let table = open_public(path, &schema, &encoding, LoadOptions::default())?;
+    let evidence = Evidence::of(&table)?;
+    let ranges = ranges(&table, numbers.len())?;
+    let moments = evidence.mean().iter().zip(evidence.variance());
+    for (((column, impute), (mean, variance)), (least, greatest)) in numbers.iter().zip(moments).zip(ranges) {
         let std = variance.sqrt();
         if std > 0.0 && std.is_finite() {
             scales[*column] = Some((impute + mean, std));
         }
+        let described = &schema.columns()[*column];
+        if matches!(described.kind, Kind::Number { range: None, .. })
+            && *column != target
+            && least <= greatest
+        {
+            let name = described.name.clone();
+            // Missing cells are where the number to impute is.
+            let (least, greatest) = (least.min(0.0), greatest.max(0.0));
+            schema = schema.with_range(&name, impute + least, impute + greatest)?;
+        }
     }
-    Ok(scales)
+    Ok((schema, scales))
+}
+
+/// The least and the greatest number of each column.
+fn ranges(table: &Public<Table>, columns: usize) -> Result<Vec<(f64, f64)>> {
+    let mut ranges = vec![(f64::INFINITY, f64::NEG_INFINITY); columns];
+    let mut see = |row: &mut dyn Iterator<Item = f64>| {
+        for (value, (least, greatest)) in row.zip(&mut ranges).filter(|(value, _)| value.is_finite()) {
+            (*least, *greatest) = (least.min(value), greatest.max(value));
+        }
+    };
+    for block in 0..table.blocks() {
+        let seen = table.visit(block, &mut |piece| match piece {
+            Block::DenseF32(rows) => {
+                let rows = rows.values().chunks_exact(columns);
+                rows.for_each(|row| see(&mut row.iter().map(|value| f64::from(*value))));
+            }
+            Block::DenseF64(rows) => {
+                let rows = rows.values().chunks_exact(columns);
+                rows.for_each(|row| see(&mut row.iter().copied()));
+            }
+            // Numbers alone are never stored sparsely.
+            Block::CsrF32(_) | Block::CsrF64(_) => {}
+        });
+        seen.map_err(semidp::Error::from)?;
+    }
+    Ok(ranges)
 }
 
 /// The middle and half the width of each range; the number to impute and 1 where there is no range.

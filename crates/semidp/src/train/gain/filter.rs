@@ -25,13 +25,38 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The share of steps that stay at the start.
 const HELD_SHARE: f64 = 0.1;
 /// Twice the logarithm of how much likelier a wider prior must be.
-const DOUBT: f64 = 8.0;
+const DOUBT: f64 = 4.0;
 /// μ: how far curvatures may be off, as a share of the largest, once public rows are doubted.
 const MISTRUST: f64 = 0.5;
 /// Degrees of freedom of the law by which discrepancies are judged: heavy tails, so that few do not speak for all.
 const TAILS: f64 = 3.0;
 /// A discrepancy so many standard deviations long is taken for what it is.
 const OUTLIER: f64 = 3.0;
+
+/// What measurements weigh in their mean.
+#[derive(Clone, Copy, Default)]
+struct Weights {
+    /// Steps.
+    done: f64,
+    /// Σ ω.
+    sum: f64,
+    /// Σ ω²·scale².
+    noise: f64,
+    /// Σ ω·scale².
+    scale: f64,
+}
+
+impl Weights {
+    /// Takes in a measurement at a squared scale, and returns its share of the mean.
+    fn add(&mut self, square: f64, recency: f64) -> f64 {
+        self.done += 1.0;
+        let weight = self.done.powf(recency) / square;
+        self.sum += weight;
+        self.noise += weight * weight * square;
+        self.scale += weight * square;
+        weight / self.sum
+    }
+}
 
 /// Everything that is fixed before the first step.
 pub(super) struct Filter {
@@ -45,6 +70,9 @@ pub(super) struct Filter {
     pub(super) rows: f64,
     /// q.
     pub(super) rate: f64,
+    /// Measurement t weighs t to this power: later ones are nearer to where curvatures matter, earlier ones as good where
+    /// they are the same everywhere.
+    pub(super) recency: f64,
     /// Whether every row is in one batch only.
     pub(super) one_pass: bool,
     /// T.
@@ -59,14 +87,15 @@ impl Filter {
         (self.relative_noise * self.clip.length / self.clip.slope).powi(2)
     }
 
-    /// v in a direction of this curvature, after `done` steps whose Σ 1/scale² is `weight`.
-    fn variance(&self, curvature: f64, done: f64, weight: f64) -> f64 {
+    /// v in a direction of this curvature.
+    fn variance(&self, curvature: f64, so_far: Weights) -> f64 {
+        let Weights { done, sum, noise, scale } = so_far;
         let resampling = match self.one_pass {
             true => 1.0 / (self.rate * done),
             false => 1.0 + (1.0 - self.rate) / (self.rate * done),
         };
         let sampling = self.clip.inflation * self.knowledge.dispersion * curvature / self.rows;
-        self.noise() / weight + sampling * (done / weight) * resampling
+        self.noise() * noise / (sum * sum) + sampling * scale / sum * resampling
     }
 
     /// The same at the end, at the scale that is left then, with rows more by a factor of 1/`fewer`.
@@ -77,7 +106,8 @@ impl Filter {
             Scale::Held(_) => self.knowledge.first_scale.powi(2),
         };
         let steps = self.steps as f64;
-        let sampling = self.variance(curvature, steps, steps / square) - square * self.noise() / steps;
+        let even = Weights { done: steps, sum: steps, noise: steps * square, scale: steps * square };
+        let sampling = self.variance(curvature, even) - square * self.noise() / steps;
         sampling * fewer + square * self.noise() / steps * fewer * fewer
     }
 
@@ -90,12 +120,19 @@ impl Filter {
         }
     }
 
-    /// Posterior variances in all directions after so many steps.
-    fn posterior(&self, done: f64, weight: f64) -> Vec<f64> {
+    /// Whether public rows are looked at after this step: when the first steps are done, and whenever as many have been taken
+    /// again, since noise hides at first what more of them show.
+    fn is_looked_at(&self, step: u64) -> bool {
+        let held = self.held_steps();
+        held > 0 && step % held == 0 && (step / held).is_power_of_two() && step < self.steps
+    }
+
+    /// Posterior variances in all directions.
+    fn posterior(&self, so_far: Weights) -> Vec<f64> {
         let parts = self.knowledge.curvatures.iter().zip(&self.knowledge.variances);
         parts
             .map(|(h, p)| {
-                let v = self.variance(*h, done, weight);
+                let v = self.variance(*h, so_far);
                 p * v / (p * h * h + v)
             })
             .collect()
@@ -112,14 +149,14 @@ impl Filter {
                     .max(0.0),
             ),
         };
-        let (mut weight, mut square) = (0.0, self.knowledge.first_scale.powi(2));
+        let (mut so_far, mut square) = (Weights::default(), self.knowledge.first_scale.powi(2));
         let mut variances = self.knowledge.variances.clone();
         for step in 1..=self.steps {
-            weight += 1.0 / square;
-            if step <= self.held_steps() && step < self.steps {
+            so_far.add(square, self.recency);
+            if step < self.held_steps() {
                 continue;
             }
-            variances = self.posterior(step as f64, weight);
+            variances = self.posterior(so_far);
             if let Some(noise) = noise {
                 square = (noise + self.knowledge.excess(&variances)).max(f64::MIN_POSITIVE);
             }
@@ -135,9 +172,9 @@ impl UpdateRule for Filter {
 
     /// Public rows and start are facts of every run, and all else follows from them.
     fn describe(&self) -> String {
-        let Self { clip, follows, relative_noise, rows, rate, steps, one_pass, .. } = self;
+        let Self { clip, follows, relative_noise, rows, rate, steps, one_pass, recency, .. } = self;
         format!(
-            "Filter {{ {clip:?}, {follows:?}, {relative_noise:?}, {rows:?}, {rate:?}, {one_pass:?}, {steps:?} }}"
+            "Filter {{ {clip:?}, {follows:?}, {relative_noise:?}, {rows:?}, {rate:?}, {one_pass:?}, {recency:?}, {steps:?} }}"
         )
     }
 
@@ -157,7 +194,7 @@ impl UpdateRule for Filter {
             },
             start: start_turned,
             model: knowledge.model.with_weights(start.to_vec()),
-            weight: 0.0,
+            so_far: Weights::default(),
             square: knowledge.first_scale.powi(2),
             wider: None,
             told: Vec::new(),
@@ -175,8 +212,7 @@ struct Estimate<'a> {
     /// c̄.
     measured: Turned,
     model: Model,
-    /// Σ 1/scale².
-    weight: f64,
+    so_far: Weights,
     /// The squared scale of residuals.
     square: f64,
     /// Variances of a filter that doubts public rows.
@@ -204,7 +240,10 @@ impl Estimate<'_> {
             padded(&self.measured.along),
             padded(&self.measured.rest),
             padded(&wider),
-            padded(&[self.weight]),
+            padded(&[self.so_far.done]),
+            padded(&[self.so_far.sum]),
+            padded(&[self.so_far.noise]),
+            padded(&[self.so_far.scale]),
             padded(&[self.square]),
             padded(&[f64::from(u8::from(self.wider.is_some()))]),
         ];
@@ -214,41 +253,37 @@ impl Estimate<'_> {
     fn measure(&mut self, gradient: &Turned) {
         let geometry = &self.filter.knowledge.geometry;
         let (curvatures, slope) = (&self.filter.knowledge.curvatures, self.filter.clip.slope);
-        self.weight += 1.0 / self.square;
-        let share = 1.0 / self.square / self.weight;
+        let share = self.so_far.add(self.square, self.filter.recency);
         self.measured.each_with([&self.at, gradient], geometry, |i, mean, [w, g]| {
             *mean += share * (curvatures[i] * w - g / slope - *mean);
         });
     }
 
     /// The best estimate if public rows are trusted; returns its variances.
-    fn combine(&mut self, step: u64) -> Vec<f64> {
-        let (filter, weight) = (self.filter, self.weight);
+    fn combine(&mut self) -> Vec<f64> {
+        let (filter, so_far) = (self.filter, self.so_far);
         let (curvatures, variances) = (&filter.knowledge.curvatures, &filter.knowledge.variances);
         let gains: Vec<f64> = curvatures
             .iter()
             .zip(variances)
-            .map(|(h, p)| p * h / (p * h * h + filter.variance(*h, step as f64, weight)))
+            .map(|(h, p)| p * h / (p * h * h + filter.variance(*h, so_far)))
             .collect();
         self.at.each_with([&self.start, &self.measured], &filter.knowledge.geometry, |i, w, [start, c]| {
             *w = start + gains[i] * (c - curvatures[i] * start);
         });
-        filter.posterior(step as f64, weight)
+        filter.posterior(so_far)
     }
 
     /// A wider prior, if what was measured at the start speaks for one.
-    fn doubt(&self, step: u64) -> Option<Vec<f64>> {
+    fn doubt(&self) -> Option<Vec<f64>> {
         let knowledge = &self.filter.knowledge;
         let mut gap = self.measured.clone();
         gap.each_with([&self.start, &self.start], &knowledge.geometry, |i, c, [start, _]| {
             *c = (*c - knowledge.curvatures[i] * start) / knowledge.curvatures[i];
         });
         let (squares, counts) = (gap.squares(&knowledge.geometry), knowledge.geometry.multiplicities());
-        let errors: Vec<f64> = knowledge
-            .curvatures
-            .iter()
-            .map(|h| self.filter.variance(*h, step as f64, self.weight) / (h * h))
-            .collect();
+        let errors: Vec<f64> =
+            knowledge.curvatures.iter().map(|h| self.filter.variance(*h, self.so_far) / (h * h)).collect();
         let likelihood = |extra: f64| -> f64 {
             let parts = squares.iter().zip(&counts).zip(&errors).zip(&knowledge.variances);
             parts
@@ -319,21 +354,22 @@ impl Update for Estimate<'_> {
                 self.remember();
                 return;
             }
-            if step == held {
-                self.wider = self.doubt(step);
+            if filter.is_looked_at(step) {
+                self.wider = self.doubt();
                 filter.doubted.store(self.wider.is_some(), Ordering::Relaxed);
             }
             if self.wider.is_some() {
-                // All steps so far as one: their mean gradient at the start.
+                // All steps so far as one: what their mean gradient at the start would have been.
                 let mut mean = self.measured.clone();
                 let curvatures = &filter.knowledge.curvatures;
                 mean.each_with([&self.start, &self.start], &filter.knowledge.geometry, |i, c, [start, _]| {
                     *c = curvatures[i] * start - *c;
                 });
-                let weight = self.weight;
-                self.correct(&mean, 1.0, |h| filter.variance(h, step as f64, weight));
+                let so_far = self.so_far;
+                self.at = self.start.clone();
+                self.correct(&mean, 1.0, |h| filter.variance(h, so_far));
             } else {
-                let variances = self.combine(step);
+                let variances = self.combine();
                 self.model.weights = filter.knowledge.geometry.turn_back(&self.at);
                 self.square = filter.knowledge.scale.square(&self.model, filter.knowledge.excess(&variances));
             }
@@ -365,8 +401,10 @@ impl Update for Estimate<'_> {
         part(&mut self.at.rest, &state[2]);
         part(&mut self.measured.along, &state[3]);
         part(&mut self.measured.rest, &state[4]);
-        (self.weight, self.square) = (state[6][0], state[7][0]);
-        self.wider = (state[8][0] != 0.0).then(|| {
+        let number = |i: usize| state[i][0];
+        self.so_far = Weights { done: number(6), sum: number(7), noise: number(8), scale: number(9) };
+        self.square = number(10);
+        self.wider = (number(11) != 0.0).then(|| {
             let mut kept = state[5].iter();
             let counts = self.filter.knowledge.geometry.multiplicities();
             let variance = |count: f64| if count > 0.0 { kept.next().copied() } else { None };

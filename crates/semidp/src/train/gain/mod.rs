@@ -31,6 +31,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Steps in which every row takes part.
 const FULL_STEPS: u64 = 100;
 
+/// By how much so many steps can lessen what is open, whatever the curvatures.
+const TOLD_BY_FULL_STEPS: f64 = 40.0;
+/// Numbers of private rows that a run looks at, if it takes more than the least number of steps.
+const MOST_NUMBERS: f64 = 2e10;
+
 /// Public rows as a prior, private gradients as measurements.
 pub struct OptimalGain;
 
@@ -92,7 +97,13 @@ impl OptimalGain {
         let inner = Recipe { given: given(recipe, is_streamed)?, ..*recipe };
         // Refused before anything is learned, if it must be.
         let mut planned = inner.plan(None, &session, self.public_use())?;
-        let gain = Gain::new(recipe, Knowledge::learn(recipe, &public), &planned.sgd);
+        let mut gain = Gain::new(recipe, Knowledge::learn(recipe, &public), &planned.sgd);
+        if recipe.given.steps.is_none() && planned.sgd.sampling == Sampling::Everyone {
+            // The noise of the whole run is the same for any number of steps.
+            let more = Given { steps: Some(Steps::new(gain.full_steps())?), ..inner.given.clone() };
+            planned = Recipe { given: more, ..inner }.plan(None, &session, self.public_use())?;
+            gain = Gain::new(recipe, gain.filter.knowledge, &planned.sgd);
+        }
         let share = gain.closed_share();
         if share < least_share {
             return Ok((ThrowAway::fit(recipe, Some(&public))?, Some(Hopeless { share })));
@@ -175,7 +186,7 @@ impl Gain {
                 (!matches!(knowledge.scale, Scale::Fixed), knowledge.lengths.best(cost))
             }
         };
-        let filter = Filter {
+        let mut filter = Filter {
             knowledge,
             clip,
             follows,
@@ -184,9 +195,26 @@ impl Gain {
             rate,
             one_pass,
             steps: sgd.steps.get(),
+            recency: 0.0,
             doubted: Arc::new(AtomicBool::new(false)),
         };
+        if matches!(filter.knowledge.scale, Scale::Fixed) {
+            // Curvature changes on the way, and matters more the more of the way is to be found.
+            let before = filter.knowledge.excess(&filter.knowledge.variances);
+            let left = filter.knowledge.excess(&filter.forecast());
+            filter.recency = (before / left.max(f64::MIN_POSITIVE)).log10().clamp(0.0, 2.0);
+        }
         Self { filter }
+    }
+
+    /// Steps in which every row takes part: the more the budget can tell, the more it takes to get there if curvatures are
+    /// not as public rows have them; as far as that is affordable.
+    fn full_steps(&self) -> u64 {
+        let (before, left) = self.from_nothing(0.0);
+        let told = before / left.max(f64::MIN_POSITIVE) / TOLD_BY_FULL_STEPS;
+        let numbers = self.filter.rows * self.filter.knowledge.model.weights.len() as f64;
+        let affordable = (MOST_NUMBERS / numbers / FULL_STEPS as f64).max(1.0);
+        (FULL_STEPS as f64 * told.min(affordable).clamp(1.0, 4.0)) as u64
     }
 
     fn first_clip_norm(&self) -> f64 {
