@@ -24,8 +24,12 @@ fn scores(model: &Value, row: &[String]) -> Vec<f64> {
         let name = name.as_str().unwrap();
         values.push(match feature["kind"].as_str().unwrap() {
             "number" => {
-                let cell: f64 =
-                    row[["a", "b"].iter().position(|column| *column == name).unwrap()].parse().unwrap();
+                let place = ["a", "b"].iter().position(|column| *column == name).unwrap();
+                let cell: f64 = row[place].parse().unwrap();
+                // Out of the range of public rows, their nearest end counts.
+                let columns = model["schema"]["columns"].as_array().unwrap();
+                let range = &columns.iter().find(|column| column["name"] == name).unwrap()["range"];
+                let cell = cell.clamp(number(range, "/0"), number(range, "/1"));
                 (cell - number(feature, "/shift")) / number(feature, "/scale")
             }
             _ => f64::from(u8::from(name == format!("colour={}", row[2]))),

@@ -14,7 +14,18 @@ fn experiments_are_listed() {
         .collect();
     assert_eq!(
         names,
-        ["rates", "mean-estimation", "divergence", "hessian-regularisation", "real-tables", "cifar-softmax"]
+        [
+            "rates",
+            "mean-estimation",
+            "divergence",
+            "hessian-regularisation",
+            "noise-tables",
+            "linreg-share",
+            "linreg-epsilon",
+            "linreg-cold",
+            "real-tables",
+            "cifar-softmax"
+        ]
     );
     assert!(run("reproduce").stdout.contains("mean-estimation"));
     refused("reproduce means", &["means", "mean-estimation"]);

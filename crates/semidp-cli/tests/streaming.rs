@@ -82,7 +82,9 @@ fn streamed_models_are_those_of_memory() {
 fn rows_that_do_not_fit_are_read_once() {
     let files = Files::new("streaming_default", Target::Number);
     let unpaid = files.unpaid();
-    let base = files.paid();
+    let base = format!("{} --algorithm semi-dp-sgd", files.paid());
+    let by_default = json(&format!("{} --memory 1kB", files.paid()));
+    assert_eq!(hyper(&by_default, "sampling").0, json!("in-order"));
     let answer = json(&format!("{base} --memory 1kB"));
     assert_eq!(hyper(&answer, "sampling"), (json!("in-order"), "default".into()));
     assert_eq!(hyper(&answer, "blocks"), (json!(20), "user".into()));
@@ -98,7 +100,7 @@ fn rows_that_do_not_fit_are_read_once() {
     let ran = run(&format!("{base} --memory 0 --sampling poisson"));
     assert!(ran.stderr.contains("every step reads the file"), "{}", ran.stderr);
     assert_eq!(run(&format!("{base} --memory 0 --quiet")).stderr, "");
-    let ran = run(&format!("{base} --algorithm throw-away --memory 0"));
+    let ran = run(&format!("{} --algorithm throw-away --memory 0", files.paid()));
     assert!(
         ran.stderr.contains("no effect on throw-away") && ran.stderr.contains("--memory"),
         "{}",

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 fn the_answer_has_what_programs_rely_on() {
     let files = Files::new("train_contract", Target::Number);
     let answer = json(&format!("{} --task regression --certificate {}", files.paid(), files.path("c.json")));
-    assert_eq!((&answer["algorithm"], &answer["task"]), (&json!("semi-dp-sgd"), &json!("regression")));
+    assert_eq!((&answer["algorithm"], &answer["task"]), (&json!("optimal-gain"), &json!("regression")));
     assert_eq!((&answer["target"], &answer["loss"]), (&json!("y"), &json!("squared")));
     assert_eq!((&answer["public_rows"], &answer["notes"]), (&json!(60), &json!([])));
     assert!(number(&answer, "/epsilon") <= 4.0 && number(&answer, "/epsilon") > 3.9);
@@ -20,7 +20,7 @@ fn the_answer_has_what_programs_rely_on() {
     let metrics = &answer["public_metrics"];
     assert!(number(metrics, "/r2") > 0.8 && number(metrics, "/rmse") > 0.0 && number(metrics, "/mae") > 0.0);
     assert_eq!(metrics["rows"], 60);
-    let sources = ["user", "public data", "theory", "default", "calibration"];
+    let sources = ["user", "public data", "theory", "default", "calibration", "released gradients"];
     for (name, entry) in answer["hyperparameters"].as_object().unwrap() {
         assert!(sources.contains(&entry["source"].as_str().unwrap()), "{name}: {entry}");
     }
@@ -135,7 +135,8 @@ fn every_algorithm_and_sampling() {
         .filter(|(name, (sampling, _))| *name != "dp-sgd" || !["one-pass", "fixed-size"].contains(sampling))
     {
         let answer = json(&format!("{} --algorithm {algorithm} --sampling {sampling}", files.train()));
-        assert_eq!(answer["algorithm"], algorithm);
+        // The autopilot tells what it chose.
+        assert_eq!(answer["algorithm"], if algorithm == "auto" { "optimal-gain" } else { algorithm });
         assert_eq!(answer["certificate"]["events"][0]["event"], event);
         assert_eq!(hyper(&answer, "sampling"), (json!(sampling), "user".into()));
         let epsilon = number(&answer, "/epsilon");
@@ -155,7 +156,9 @@ fn every_algorithm_and_sampling() {
 #[test]
 fn budgets_in_rho() {
     let files = Files::new("train_rho", Target::Number);
-    let answer = json(&format!("{} --rho 0.5", files.unpaid()));
+    let by_default = json(&format!("{} --rho 0.5", files.unpaid()));
+    assert_eq!(hyper(&by_default, "sampling"), (json!("none"), "theory".into()));
+    let answer = json(&format!("{} --rho 0.5 --algorithm semi-dp-sgd", files.unpaid()));
     assert!(number(&answer, "/rho") <= 0.5 && number(&answer, "/certificate/guarantee/rho") > 0.499);
     assert_eq!(hyper(&answer, "sampling"), (json!("one-pass"), "default".into()));
     assert_eq!(hyper(&answer, "blocks"), (json!(20), "user".into()));
@@ -177,13 +180,15 @@ fn budgets_in_rho() {
 fn one_step_counts() {
     let files = Files::new("train_one_step", Target::Number);
     let base = files.unpaid().replace("--steps 20", "--steps 1");
-    let trained = |seed: u64| {
+    let trained = |algorithm: &str, seed: u64| {
         files.write("private.csv", &rows(900, Target::Number, seed));
-        let answer = json(&format!("{base} --rho 0.5 --seed 1"));
-        assert_eq!(hyper(&answer, "average"), (json!("last"), "theory".into()));
+        let answer = json(&format!("{base} --rho 0.5 --seed 1 --algorithm {algorithm}"));
+        assert_eq!(hyper(&answer, "steps").0, 1);
         files.json("model.json")["weights"].clone()
     };
-    assert_ne!(trained(2), trained(9));
+    for algorithm in ["semi-dp-sgd", "optimal-gain"] {
+        assert_ne!(trained(algorithm, 2), trained(algorithm, 9), "{algorithm}");
+    }
 }
 
 fn weights(files: &Files) -> Vec<f64> {
@@ -278,7 +283,7 @@ fn sources_are_true() {
         assert_eq!(hyper(&answer, name), (value, "user".into()), "{name}");
     }
     assert_eq!(hyper(&answer, "expected_batch").0, 90.0);
-    let answer = json(&files.train());
+    let answer = json(&format!("{} --algorithm semi-dp-sgd", files.train()));
     for (name, source) in [
         ("clip_norm", "public data"),
         ("learning_rate", "public data"),
@@ -343,10 +348,13 @@ fn few_public_rows() {
             let answer = json(&format!("{} --steps 200 {options}", files.train().replace(" --steps 20", "")));
             (number(&files.evaluate(), "/metrics/accuracy"), answer)
         };
-        let (semi, answer) = accuracy("");
+        let (best, chosen) = accuracy("");
+        assert_eq!(chosen["algorithm"], if count < 10 { "semi-dp-sgd" } else { "optimal-gain" });
+        let (semi, answer) = accuracy("--algorithm semi-dp-sgd");
         assert_eq!(hyper(&answer, "alpha_rule"), (json!("horizon"), "theory".into()));
         let (plain, _) = accuracy("--algorithm dp-sgd");
         assert!(semi > plain - 0.03 && semi > 0.85, "{count}: {semi} {plain}");
+        assert!(best > plain - 0.03 && best > 0.85, "{count}: {best} {plain}");
         if count < 10 {
             assert_eq!(hyper(&answer, "ridge"), (json!(1.0), "default".into()));
         }

@@ -167,9 +167,10 @@ fn public_scales(mut schema: Schema, path: &Path, target: usize) -> Result<(Sche
             && least <= greatest
         {
             let name = described.name.clone();
-            // Missing cells are where the number to impute is.
+            // Missing cells are where the number to impute is; and single precision rounds.
             let (least, greatest) = (least.min(0.0), greatest.max(0.0));
-            schema = schema.with_range(&name, impute + least, impute + greatest)?;
+            let rounding = 1e-6 * (greatest - least);
+            schema = schema.with_range(&name, impute + least - rounding, impute + greatest + rounding)?;
         }
     }
     Ok((schema, scales))

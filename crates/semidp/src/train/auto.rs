@@ -3,6 +3,7 @@
 //! | situation | choice |
 //! |---|---|
 //! | no public rows | semi-dp-sgd, which is DP-SGD then; clip norm and learning rate must be given |
+//! | fewer than ten public rows | semi-dp-sgd |
 //! | a loss with kinks, or options that belong to semi-dp-sgd | semi-dp-sgd |
 //! | private rows would close less than a hundredth of what is open at this budget | throw-away, at no cost |
 //! | otherwise | optimal-gain, which notices by itself when public rows mislead, and is then gradient descent |
@@ -19,6 +20,9 @@ use serde_json::json;
 
 /// Below this share of what is open, private rows are left alone.
 const LEAST_SHARE: f64 = 0.01;
+
+/// Fewer public rows than these say next to nothing of how uncertain they are.
+const FEWEST_ROWS: usize = 10;
 
 /// Whatever is best, as far as can be known without private rows.
 pub struct Auto;
@@ -86,9 +90,12 @@ fn plain_reason(recipe: &Recipe<'_>, public: Option<&PublicRows>) -> Option<&'st
         || given.public_batch.is_some()
         || given.public_gradient.is_some()
         || given.average.is_some()
+        || given.l2.is_some()
         || given.warm_start == Some(WarmStart::Cold);
     if public.is_none_or(PublicRows::is_empty) {
         Some("there are no public rows")
+    } else if public.is_some_and(|rows| rows.len() < FEWEST_ROWS) {
+        Some("public rows are too few to be a prior")
     } else if recipe.loss.smoothness().is_none() {
         Some("the loss has kinks")
     } else if has_own_options {

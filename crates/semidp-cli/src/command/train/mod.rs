@@ -154,7 +154,7 @@ impl Train {
             name = FREE.into();
             let reason = told("algorithm-because").unwrap_or_else(|| "there are no private rows".into());
             prepared.notes.push(format!("{reason}: the public rows answer alone, at no cost"));
-        } else if algorithm.public_use() == PublicUse::Mixed
+        } else if algorithm.private_use() == PrivateUse::Budgeted
             && prepared.public.is_some()
             && trained.alpha < LITTLE_WEIGHT
         {

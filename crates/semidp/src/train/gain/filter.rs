@@ -124,7 +124,7 @@ impl Filter {
     /// again, since noise hides at first what more of them show.
     fn is_looked_at(&self, step: u64) -> bool {
         let held = self.held_steps();
-        held > 0 && step % held == 0 && (step / held).is_power_of_two() && step < self.steps
+        held > 0 && step.is_multiple_of(held) && (step / held).is_power_of_two() && step < self.steps
     }
 
     /// Posterior variances in all directions.

@@ -102,9 +102,9 @@ impl Geometry {
             mean: all / width as f64,
         };
         let (values, vectors) = if count < width || width > MOST_COLUMNS {
-            found.from_rows(rows, &weights)
+            found.by_rows(rows, &weights)
         } else {
-            found.from_columns(rows, &weights)
+            found.by_columns(rows, &weights)
         };
         let beyond = width - values.len();
         if beyond > 0 {
@@ -124,7 +124,7 @@ impl Geometry {
     }
 
     /// Eigenvectors of S itself.
-    fn from_columns(&self, rows: &PublicRows, weights: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    fn by_columns(&self, rows: &PublicRows, weights: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let size = self.width;
         let mut matrix = vec![0.0; size * size];
         let mut panel = vec![0.0; size * DEPTH];
@@ -143,7 +143,7 @@ impl Geometry {
     }
 
     /// The same from products of rows, where they are fewer; all of them, or an even choice of those that count.
-    fn from_rows(&self, rows: &PublicRows, weights: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    fn by_rows(&self, rows: &PublicRows, weights: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let counting: Vec<usize> = (0..rows.len()).filter(|row| weights[*row] > 0.0).collect();
         let step = counting.len().div_ceil(MOST_ROWS).max(1);
         let chosen: Vec<usize> = counting.into_iter().step_by(step).collect();
@@ -331,6 +331,68 @@ fn mirror(matrix: &mut [f64], size: usize) {
     for i in 0..size {
         for j in 0..i {
             matrix[j * size + i] = matrix[i * size + j];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::loss::loss_named;
+    use semidp_core::{DenseTable, Public};
+
+    fn numbers(count: usize, seed: u64) -> Vec<f64> {
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1u64 << 53) as f64 - 0.5
+        };
+        (0..count).map(|_| next()).collect()
+    }
+
+    fn rows(count: usize, features: usize) -> PublicRows {
+        let mut values = numbers(count * (features + 1), 8);
+        values.chunks_exact_mut(features + 1).enumerate().for_each(|(i, row)| row[features] = (i % 3) as f64);
+        PublicRows::load(&Public(DenseTable::new(values, features + 1).unwrap())).unwrap()
+    }
+
+    /// Turning keeps lengths and can be undone, with rows more and fewer than columns, and with several scores.
+    #[test]
+    fn turns_are_orthogonal() {
+        for (name, outputs) in [("squared", 1), ("softmax", 3)] {
+            for (count, features) in [(60, 7), (5, 9)] {
+                let loss = loss_named(name, outputs).unwrap();
+                let model = Model::zero(features, outputs, true);
+                let geometry = Geometry::new(&*loss, &model, &rows(count, features));
+                let w = numbers(model.weights.len(), 4);
+                let turned = geometry.turn(&w);
+                let ones = vec![1.0; geometry.directions()];
+                assert!((geometry.weighted_square(&turned, &ones) - dot(&w, &w)).abs() < 1e-9);
+                for (a, b) in geometry.turn_back(&turned).iter().zip(&w) {
+                    assert!((a - b).abs() < 1e-9, "{name} {count}");
+                }
+                let squares = turned.squares(&geometry);
+                let total: f64 = squares.iter().zip(geometry.multiplicities()).map(|(s, m)| s * m).sum();
+                assert!((total - dot(&w, &w)).abs() < 1e-9);
+            }
+        }
+    }
+
+    /// wᵀHw by directions is the mean square of scores, whichever way the directions were found.
+    #[test]
+    fn curvatures_are_those_of_rows() {
+        let loss = loss_named("squared", 2).unwrap();
+        for (count, features) in [(60, 7), (5, 9)] {
+            let rows = rows(count, features);
+            let model = Model::zero(features, 1, true);
+            let geometry = Geometry::new(&*loss, &model, &rows);
+            let w = numbers(model.weights.len(), 4);
+            let score = |row: usize| rows.dot(row, &w) + w[features];
+            let expected = (0..count).map(|row| score(row).powi(2)).sum::<f64>() / count as f64;
+            let found = geometry.weighted_square(&geometry.turn(&w), &geometry.sampled());
+            assert!((found - expected).abs() < 1e-9 * expected, "{count}: {found} {expected}");
+            assert!((0.0..=1.0).contains(&geometry.shrinkage));
+            assert!(geometry.curvatures().iter().all(|h| *h > 0.0));
         }
     }
 }

@@ -91,8 +91,8 @@ impl Knowledge {
             false => 0,
         };
         // Spread over the file: neighbours may resemble each other.
-        let step = if held == 0 { usize::MAX } else { rows.len() / held };
-        let is_held = |row: &usize| held > 0 && row % step == 0 && row / step < held;
+        let step = rows.len().checked_div(held).unwrap_or(usize::MAX);
+        let is_held = |row: &usize| held > 0 && row.is_multiple_of(step) && row / step < held;
         let (kept_out, fitted): (Vec<usize>, Vec<usize>) = (0..rows.len()).partition(is_held);
         Self::of_squared_loss(recipe, &rows.some(&fitted), &rows.some(&kept_out))
     }
@@ -111,10 +111,7 @@ impl Knowledge {
         let is_overfitted = count < 1.05 * shape.stride() as f64;
         let guess = if is_overfitted { GUESSED_NOISE } else { LEAST_NOISE };
         let least_noise = (guess * labels / count).max(f64::MIN_POSITIVE);
-        let (ridge, ridge_source) = match recipe.given.l2 {
-            Some(l2) => (l2.max(1e-12), "user"),
-            None => (evidence.best_ridge(least_noise), "public data"),
-        };
+        let ridge = evidence.best_ridge(least_noise);
         let noise = if is_overfitted { evidence.noise(ridge) } else { evidence.residual_noise(ridge) };
         let noise = noise.max(least_noise);
         let mut centre = geometry.turn(&vec![0.0; shape.weights.len()]);
@@ -136,7 +133,7 @@ impl Knowledge {
             first_scale: squares.sqrt(),
             lengths: Lengths::new(judged.lengths, judged.residual),
             ridge,
-            ridge_source,
+            ridge_source: "public data",
         };
         if held.is_empty() {
             found.first_scale = (noise + found.excess(&found.variances)).sqrt();
@@ -355,5 +352,98 @@ impl Lengths {
         let candidates = (4..=20).map(|i| at(0.05 * f64::from(i))).filter(|length| *length > least);
         let best = candidates.map(|length| self.clip(length)).min_by(|a, b| cost(*a).total_cmp(&cost(*b)));
         best.unwrap_or_else(|| self.clip(1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::Everywhere;
+    use crate::loss::Squared;
+    use crate::train::Given;
+    use semidp_accounting::PrivacyBudget;
+    use semidp_core::{Adjacency, DenseTable, Epsilon, Public};
+
+    /// Normal numbers, by Box and Muller.
+    fn normals(count: usize, seed: u64) -> Vec<f64> {
+        let mut state = seed;
+        let mut uniform = || {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut z = state;
+            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+        };
+        let mut next = || (-2.0 * (1.0 - uniform()).ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos();
+        (0..count).map(|_| next()).collect()
+    }
+
+    /// y = ⟨x, w⟩ + noise with w of ones.
+    fn rows(count: usize, features: usize, noise: f64) -> PublicRows {
+        let mut values = normals(count * (features + 1), 3);
+        for row in values.chunks_exact_mut(features + 1) {
+            row[features] = row[..features].iter().sum::<f64>() + noise * row[features];
+        }
+        PublicRows::load(&Public(DenseTable::new(values, features + 1).unwrap())).unwrap()
+    }
+
+    fn learn(rows: &PublicRows) -> Knowledge {
+        let recipe = Recipe {
+            loss: &Squared,
+            domain: &Everywhere,
+            has_intercept: false,
+            budget: PrivacyBudget::Pure { epsilon: Epsilon::new(1.0).unwrap() },
+            adjacency: Adjacency::ReplaceOne,
+            given: Given::default(),
+        };
+        Knowledge::learn(&recipe, rows)
+    }
+
+    /// The noise in labels is found within 6.5 standard errors, √(2/(n − d)) of it, and the posterior expects the excess
+    /// of least squares, d/(n − d − 1) times the noise, of which its own error is a few per cent.
+    #[test]
+    fn noise_and_uncertainty_are_found() {
+        let (count, features, noise) = (1200, 40, 0.5f64);
+        let found = learn(&rows(count, features, noise));
+        let Scale::Predicted { noise: variance } = found.scale else { panic!("rows suffice") };
+        let freedom = (count - features) as f64;
+        assert!((variance / (noise * noise) - 1.0).abs() < 6.5 * (2.0 / freedom).sqrt(), "{variance}");
+        let expected = features as f64 / (freedom - 1.0) * noise * noise;
+        let excess = found.excess(&found.variances);
+        assert!((excess / expected - 1.0).abs() < 0.3, "{excess} {expected}");
+        assert!((found.first_scale.powi(2) - variance - excess).abs() < 1e-12);
+    }
+
+    /// With fewer rows than columns some are kept out, and tell the scale of residuals.
+    #[test]
+    fn few_rows_are_not_believed() {
+        let found = learn(&rows(30, 60, 0.1));
+        let Scale::Held(held) = &found.scale else { panic!("rows do not suffice") };
+        assert_eq!(held.len(), 15);
+        // Half of the variance of labels, 60, is out of reach.
+        assert!(found.first_scale > 3.0, "{}", found.first_scale);
+    }
+
+    /// For normal residuals and rows of one length: P = erf(k/√2) and S as in the theory of Huber's estimator, and a clip
+    /// norm that nothing reaches changes nothing.
+    #[test]
+    fn clipping_costs_what_theory_says() {
+        let rows: Vec<Length> = normals(2000, 9)
+            .iter()
+            .map(|r| Length { gradient: 2.0 * r.abs(), row: 2.0, curvature: 4.0 })
+            .collect();
+        for is_normal in [true, false] {
+            let lengths = Lengths { is_normal, ..Lengths::new(rows.clone(), 1.0) };
+            let clip = lengths.clip(2.0);
+            // k = 1: P = 0.682689, E min(r², 1) = 0.516058; by counting, within 6.5 standard errors of 2000 draws.
+            let bound = if is_normal { 1e-6 } else { 6.5 * (0.25f64 / 2000.0).sqrt() };
+            assert!((clip.slope - 0.682_689).abs() < bound, "{clip:?}");
+            let square = clip.inflation * clip.slope.powi(2);
+            // The empirical one is a share of the empirical whole, another 6.5 errors of √(2/2000).
+            let bound = if is_normal { 1e-6 } else { bound + 6.5 * (2.0f64 / 2000.0).sqrt() };
+            assert!((square - 0.516_058).abs() < bound, "{clip:?}");
+            let free = lengths.clip(1e9);
+            assert!((free.slope - 1.0).abs() < 1e-12 && (free.inflation - 1.0).abs() < 1e-9, "{free:?}");
+        }
     }
 }

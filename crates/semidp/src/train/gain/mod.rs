@@ -53,7 +53,7 @@ impl Algorithm for OptimalGain {
     }
 
     fn ignores(&self) -> Vec<&'static str> {
-        let more = ["learning-rate", "average", "hessian-regularisation", "warm-start none"];
+        let more = ["learning-rate", "average", "l2", "hessian-regularisation", "warm-start none"];
         MIXING.into_iter().chain(more).collect()
     }
 
@@ -94,6 +94,8 @@ impl OptimalGain {
             return Ok((ThrowAway::fit(recipe, Some(&public))?, None));
         }
         let is_streamed = session.is_streamed() == Some(true);
+        // Nothing is held back here but by what public rows say.
+        let recipe = &Recipe { given: Given { l2: None, ..recipe.given.clone() }, ..*recipe };
         let inner = Recipe { given: given(recipe, is_streamed)?, ..*recipe };
         // Refused before anything is learned, if it must be.
         let mut planned = inner.plan(None, &session, self.public_use())?;
@@ -115,6 +117,15 @@ impl OptimalGain {
         ["learning-rate", "average", "l2"].iter().for_each(|name| planned.unsay(name));
         planned.say("warm-start", json!(WarmStart::Ridge.name()), "theory");
         planned.unsay("clip-norm");
+        if recipe.given.batches.is_none() {
+            planned.say("sampling", json!(planned.sgd.sampling.name()), "theory");
+        }
+        if recipe.given.steps.is_none() {
+            planned.say("steps", json!(planned.sgd.steps.get()), "theory");
+        }
+        let sized = recipe.given.expected_batch.filter(|batch| *batch == planned.sgd.batch);
+        let source = if sized.is_some() { "user" } else { "theory" };
+        planned.say("expected-batch", json!(planned.sgd.batch), source);
         planned.provenance.extend(gain.told(recipe, &public));
         let doubted = gain.filter.doubted.clone();
         planned.sgd.update = Box::new(gain.filter);
@@ -210,7 +221,7 @@ impl Gain {
     /// Steps in which every row takes part: the more the budget can tell, the more it takes to get there if curvatures are
     /// not as public rows have them; as far as that is affordable.
     fn full_steps(&self) -> u64 {
-        let (before, left) = self.from_nothing(0.0);
+        let (before, left) = self.starting_anew(0.0);
         let told = before / left.max(f64::MIN_POSITIVE) / TOLD_BY_FULL_STEPS;
         let numbers = self.filter.rows * self.filter.knowledge.model.weights.len() as f64;
         let affordable = (MOST_NUMBERS / numbers / FULL_STEPS as f64).max(1.0);
@@ -225,15 +236,19 @@ impl Gain {
     /// they claim to be, or of everything if they are not.
     fn closed_share(&self) -> f64 {
         let knowledge = &self.filter.knowledge;
+        if matches!(knowledge.scale, Scale::Held(_)) {
+            // Too few public rows to tell what is open.
+            return 1.0;
+        }
         let before = knowledge.excess(&knowledge.variances);
         let trusting = 1.0 - knowledge.excess(&self.filter.forecast()) / before.max(f64::MIN_POSITIVE);
-        let (before, left) = self.from_nothing(0.0);
+        let (before, left) = self.starting_anew(0.0);
         trusting.max(1.0 - left / before.max(f64::MIN_POSITIVE))
     }
 
     /// What is open before and after the run if so many public rows join the private ones and nothing else is known of the
     /// model than its size.
-    fn from_nothing(&self, joined: f64) -> (f64, f64) {
+    fn starting_anew(&self, joined: f64) -> (f64, f64) {
         let (filter, knowledge) = (&self.filter, &self.filter.knowledge);
         let told = knowledge.geometry.turn(&knowledge.model.weights);
         let explained = knowledge.geometry.weighted_square(&told, &knowledge.curvatures);
@@ -259,7 +274,7 @@ impl Gain {
             entry("public-rows", json!(public.len()), "public data"),
             entry("predicted-excess", json!(left), "public data"),
             entry("predicted-excess-throw-away", json!(before), "public data"),
-            entry("predicted-excess-dp-sgd", json!(self.from_nothing(public.len() as f64).1), "public data"),
+            entry("predicted-excess-dp-sgd", json!(self.starting_anew(public.len() as f64).1), "public data"),
         ];
         if self.filter.follows {
             told.push(entry("clip-norm-follows", json!("the scale of residuals"), "theory"));
