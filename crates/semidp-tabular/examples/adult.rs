@@ -17,7 +17,7 @@ use std::path::Path;
 
 /// One public row in so many.
 const PUBLIC_SHARE: usize = 50;
-const NAMES: [&str; 3] = ["semi-dp-sgd", "dp-sgd", "throw-away"];
+const NAMES: [&str; 4] = ["auto", "semi-dp-sgd", "dp-sgd", "throw-away"];
 
 /// Mean and standard error.
 fn summary(values: &[f64]) -> (f64, f64) {
