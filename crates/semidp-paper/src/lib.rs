@@ -13,6 +13,7 @@ mod linreg;
 mod noise;
 mod parallel;
 mod pieces;
+mod product;
 mod published;
 mod regression;
 mod report;

@@ -151,7 +151,7 @@ fn hopeless_budgets_are_not_spent() {
     let problem = problem(1, (2000, 300), 0.0, false);
     let ours = train("auto", &problem, &Squared, 0.001, 1);
     assert_eq!(told(&ours, "algorithm"), "throw-away");
-    assert!(told(&ours, "algorithm-because").as_str().unwrap().contains("none was read"));
+    assert!(told(&ours, "algorithm-because").as_str().unwrap().contains("none was used"));
     assert_eq!(ours.certificate.guarantee.epsilon.get(), 0.0);
     assert!(ours.certificate.events.is_empty() && ours.certificate.verify().unwrap().valid);
     assert_eq!(ours.model.weights, train("throw-away", &problem, &Squared, 0.001, 1).model.weights);

@@ -10,8 +10,8 @@
 //! clipped residuals times step size and weight. A run by mirror descent has its gradients multiplied by a matrix P: with
 //! w = start + P·V the update of V stays as it is, and scores are those of rows that were multiplied by P beforehand.
 
-use super::product::{Matrix, Real};
 use crate::coins::Coins;
+use crate::product::{Matrix, Real};
 use std::ops::Range;
 
 /// Up to so many runs are done row by row, without products: the block is then read from memory once, not gathered,

@@ -17,7 +17,6 @@ mod limit;
 mod outcome;
 mod preconditioner;
 mod prepared;
-mod product;
 mod summary;
 mod tables;
 mod trainer;

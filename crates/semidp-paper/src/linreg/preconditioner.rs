@@ -4,7 +4,7 @@
 //! multiplied by it beforehand, and whole matrices go through products.
 
 use super::grid::Rows;
-use super::product::{Matrix, add_product_with};
+use crate::product::{Matrix, add_product_with};
 use crate::{Error, Result};
 use std::ops::Range;
 

@@ -2,10 +2,10 @@
 
 use super::grid::{Configuration, Shared};
 use super::prepared::Prepared;
-use super::product::{Matrix, Real};
 use super::{LAW_NAME, Sizes};
 use crate::coins::Coins;
 use crate::parallel::in_order;
+use crate::product::{Matrix, Real};
 use crate::published::Start;
 use crate::{Result, Settings};
 use serde::{Deserialize, Serialize};

@@ -64,7 +64,7 @@ impl Algorithm for Auto {
                 }
                 (trained, Some(hopeless)) => {
                     let reason = format!(
-                        "at this budget private rows would close {:.1}% of what is open, so none was read",
+                        "at this budget private rows would close {:.1}% of what is open, so none was used",
                         100.0 * hopeless.share.max(0.0)
                     );
                     (trained, "throw-away", reason)

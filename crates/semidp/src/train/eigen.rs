@@ -47,7 +47,8 @@ struct Tridiagonal {
     reflectors: Vec<f64>,
 }
 
-fn dot(a: &[f64], b: &[f64]) -> f64 {
+/// The inner product, in eight sums that need not wait for each other.
+pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     let mut sums = [0.0; 8];
     let ((xs, x_rest), (ys, y_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
     for (x, y) in xs.iter().zip(ys) {

@@ -18,7 +18,7 @@ impl ThrowAway {
             .filter(|rows| !rows.is_empty())
             .ok_or_else(|| Error::invalid("public", "no rows", "given, or there must be private rows"))?;
         let fit = recipe.public_fit(public);
-        let mechanism = "train: throw-away, no private row was read";
+        let mechanism = "train: throw-away, no private row was used";
         let (events, delta) = (Vec::new(), Delta::new(0.0)?);
         let mut certificate = Certificate::issue(events, recipe.adjacency, Trust::Central, delta, mechanism)?;
         certificate.arithmetic = Arithmetic::Exact;

@@ -123,7 +123,7 @@ impl Outcome<'_> {
              and `verify` refuses it."
                 .into()
         } else if certificate.events.is_empty() {
-            "Certificate: epsilon 0; no private row was read.".into()
+            "Certificate: epsilon 0; no private row was used.".into()
         } else {
             let arithmetic = match certificate.arithmetic {
                 Arithmetic::Exact => "exact",

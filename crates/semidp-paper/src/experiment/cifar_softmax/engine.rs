@@ -11,6 +11,7 @@ use super::images::{CLASSES, Images};
 use crate::Result;
 use crate::coins::Coins;
 use crate::parallel::in_order;
+use crate::product::{Matrix, Real};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -196,30 +197,12 @@ fn group_right(images: &Images, measured: &[usize], weights: &[f32], count: usiz
 
 /// out = A·B, where A is m × k with the given steps from row to row and from column to column, B is k × n and out m × n,
 /// both row by row.
-#[expect(unsafe_code, reason = "a product of matrices by a crate whose interface is pointers")]
 fn multiply(a: &[f32], steps: (usize, usize), b: &[f32], out: &mut [f32], (m, k, n): (usize, usize, usize)) {
     assert!(a.len() == m * k && b.len() == k * n && out.len() == m * n);
     assert!(steps == (k, 1) || steps == (1, m), "A is stored row by row or column by column");
-    let (across, one) = (n as isize, 1);
-    // SAFETY: the lengths were checked, and with either pair of steps every place of A is below m·k.
-    unsafe {
-        matrixmultiply::sgemm(
-            m,
-            k,
-            n,
-            1.0,
-            a.as_ptr(),
-            steps.0 as isize,
-            steps.1 as isize,
-            b.as_ptr(),
-            across,
-            one,
-            0.0,
-            out.as_mut_ptr(),
-            across,
-            one,
-        );
-    }
+    let a = if steps == (k, 1) { Matrix::new(a, k) } else { Matrix::new(a, m).transposed() };
+    out.fill(0.0);
+    f32::add_product(1.0, a, Matrix::new(b, n), out);
 }
 
 #[cfg(test)]

@@ -343,6 +343,8 @@ impl Update for Estimate<'_> {
         let filter = self.filter;
         let gradient = filter.knowledge.geometry.turn(gradient);
         let held = filter.held_steps();
+        // What the new estimate is expected to be off.
+        let mut open = None;
         if self.wider.is_some() {
             let repeats = (filter.steps as f64).max(1.0 / filter.rate);
             let sampling = filter.clip.inflation * filter.knowledge.dispersion / filter.rows * repeats;
@@ -369,9 +371,7 @@ impl Update for Estimate<'_> {
                 self.at = self.start.clone();
                 self.correct(&mean, 1.0, |h| filter.variance(h, so_far));
             } else {
-                let variances = self.combine();
-                self.model.weights = filter.knowledge.geometry.turn_back(&self.at);
-                self.square = filter.knowledge.scale.square(&self.model, filter.knowledge.excess(&variances));
+                open = Some(filter.knowledge.excess(&self.combine()));
             }
         }
         self.model.weights = filter.knowledge.geometry.turn_back(&self.at);
@@ -379,6 +379,9 @@ impl Update for Estimate<'_> {
         domain.project(&mut self.model.weights);
         if self.model.weights != unprojected {
             self.at = filter.knowledge.geometry.turn(&self.model.weights);
+        }
+        if let Some(open) = open {
+            self.square = filter.knowledge.scale.square(&self.model, open);
         }
         self.remember();
     }

@@ -6,7 +6,7 @@
 //! rows themselves is stored.
 
 use crate::loss::Loss;
-use crate::train::eigen::{Eigen, eigen};
+use crate::train::eigen::{Eigen, dot, eigen};
 use crate::train::hessian::curvature_factor;
 use crate::train::tile::add_square;
 use crate::train::{Model, PublicRows};
@@ -48,15 +48,6 @@ pub(super) struct Turned {
     pub(super) along: Vec<f64>,
     /// What lies in the others, in columns; empty if there are none.
     pub(super) rest: Vec<f64>,
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let mut sums = [0.0; 8];
-    let ((xs, x_rest), (ys, y_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
-    for (x, y) in xs.iter().zip(ys) {
-        (0..8).for_each(|i| sums[i] += x[i] * y[i]);
-    }
-    sums.iter().sum::<f64>() + x_rest.iter().zip(y_rest).map(|(x, y)| x * y).sum::<f64>()
 }
 
 impl Geometry {

@@ -3,6 +3,7 @@
 
 use super::geometry::Geometry;
 use crate::loss::Loss;
+use crate::train::eigen::dot;
 use crate::train::{Model, PublicRows, Recipe};
 
 /// Fewer rows than this many times the columns leave too little to tell noise from signal: some are kept out.
@@ -296,10 +297,6 @@ impl Judged {
         let count = lengths.len().max(1) as f64;
         Self { lengths, gradient: gradient / count, residual: (residual / count).sqrt() }
     }
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
 impl Lengths {
