@@ -1,13 +1,14 @@
-//! One self-contained page for any number of outcomes.
+//! One self-contained page for any number of outcomes: it reads on a screen, on a phone and on paper.
 
-use crate::{Cell, Outcome, Result, Table};
+mod setting;
+mod table;
+mod words;
+
+use crate::{Outcome, Result};
 use std::fmt::Write;
+use words::escape;
 
-const STYLE: &str = "body{font-family:system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;line-height:1.45}\
-table{border-collapse:collapse;font-size:.85rem;display:block;overflow-x:auto}\
-th,td{border:1px solid #ddd;padding:.2rem .5rem;text-align:right;white-space:nowrap}th{background:#f4f4f4}\
-svg{max-width:100%;height:auto}pre{background:#f7f7f7;padding:.6rem;overflow-x:auto;font-size:.85rem}\
-details{margin:.6rem 0}nav a{margin-right:1rem}";
+const STYLE: &str = include_str!("report/style.css");
 
 /// The page as HTML; charts are drawn into it, nothing is loaded from elsewhere.
 pub fn report(outcomes: &[Outcome], version: &str) -> Result<String> {
@@ -16,16 +17,20 @@ pub fn report(outcomes: &[Outcome], version: &str) -> Result<String> {
     let _ = write!(
         page,
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>semidp: the paper reproduced</title>\
-         <meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head><body>\n\
-         <h1>The paper, reproduced by semidp {}</h1>\n<p>Lowy, Li, Huang and Razaviyayn, \
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><style>\n{STYLE}</style></head><body>\n\
+         <h1 id=\"top\">The paper, reproduced by semidp {}</h1>\n<p>Lowy, Li, Huang and Razaviyayn, \
          <em>Optimal Differentially Private Model Training with Public Data</em>, ICML 2024. Every figure below was \
-         computed by the run that wrote this page; what the paper says is quoted as the paper's.</p>\n<nav>",
+         computed by the run that wrote this page; what the paper says is quoted as the paper's.</p>\n\
+         <p>Figures after ± are standard errors. Tables that are longer or wider than a page are folded: open those that you \
+         want to read, or to print. Every table is also a CSV file beside this page, with all digits.</p>\n\
+         <nav><h2>Contents</h2>\n<ol>\n",
         escape(version)
     );
     for outcome in outcomes {
-        let _ = write!(page, "<a href=\"#{0}\">{0}</a>", escape(outcome.name));
+        let (name, title) = (escape(outcome.name), escape(outcome.title));
+        let _ = writeln!(page, "<li><a href=\"#{name}\">{title}</a> <code>{name}</code></li>");
     }
-    page.push_str("</nav>\n");
+    page.push_str("</ol></nav>\n");
     for outcome in outcomes {
         section(&mut page, outcome)?;
     }
@@ -33,74 +38,44 @@ pub fn report(outcomes: &[Outcome], version: &str) -> Result<String> {
     Ok(page)
 }
 
+/// What was found; tables that fit a page, charts, and folded what does not.
 fn section(page: &mut String, outcome: &Outcome) -> Result<()> {
-    let _ = write!(page, "<section id=\"{}\"><h2>{}</h2>\n<ul>", escape(outcome.name), escape(outcome.title));
+    let (name, title) = (escape(outcome.name), escape(outcome.title));
+    let _ = write!(
+        page,
+        "<section id=\"{name}\"><h2>{title} <a class=\"up\" href=\"#top\">contents</a></h2>\n<ul class=\"findings\">\n"
+    );
     for finding in &outcome.findings {
-        let _ = write!(page, "<li>{}</li>", escape(finding));
+        let _ = writeln!(page, "<li>{}</li>", escape(finding));
     }
     page.push_str("</ul>\n");
-    for (_, chart) in &outcome.charts {
-        let _ = writeln!(page, "<figure>{}</figure>", chart.svg()?);
+    let (open, folded): (Vec<_>, Vec<_>) = outcome.tables.iter().partition(|table| table::fits(table));
+    for table in open {
+        table::open(page, table);
     }
-    let setting = serde_json::to_string_pretty(&outcome.setting).unwrap_or_default();
-    let _ = writeln!(page, "<details><summary>Setting</summary><pre>{}</pre></details>", escape(&setting));
-    for table in &outcome.tables {
-        let _ = write!(page, "<details><summary>{}</summary>", escape(&table.title));
-        html_table(page, table);
-        page.push_str("</details>\n");
+    for (name, chart) in &outcome.charts {
+        let _ =
+            writeln!(page, "<figure class=\"chart\" id=\"chart-{}\">{}</figure>", escape(name), chart.svg()?);
     }
-    page.push_str("</section>\n");
+    for table in folded {
+        table::folded(page, table);
+    }
+    page.push_str("<details class=\"setting\"><summary>Setting: everything that was fixed</summary>");
+    setting::list(page, &outcome.setting);
+    page.push_str("</details>\n</section>\n");
     Ok(())
-}
-
-fn html_table(page: &mut String, table: &Table) {
-    page.push_str("<table><tr>");
-    for heading in &table.headings {
-        let _ = write!(page, "<th>{}</th>", escape(&heading.replace('_', " ")));
-    }
-    page.push_str("</tr>\n");
-    for row in &table.rows {
-        page.push_str("<tr>");
-        for cell in row {
-            let text = match cell {
-                Cell::Number(value) => short(*value),
-                Cell::Text(text) => escape(text),
-                Cell::Empty => String::new(),
-            };
-            let _ = write!(page, "<td>{text}</td>");
-        }
-        page.push_str("</tr>\n");
-    }
-    page.push_str("</table>");
-}
-
-/// Five significant digits.
-fn short(value: f64) -> String {
-    let size = value.abs();
-    if value == 0.0 || value.fract() == 0.0 && size < 1e9 {
-        return format!("{value}");
-    }
-    if !(1e-3..1e6).contains(&size) {
-        return format!("{value:.4e}");
-    }
-    let digits = (4 - size.log10().floor() as i32).max(0) as usize;
-    format!("{value:.digits$}")
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Cell, Table};
 
-    #[test]
-    fn the_page_is_self_contained_and_escaped() {
-        let outcome = Outcome {
+    fn outcome() -> Outcome {
+        Outcome {
             name: "a-name",
             title: "a < b",
-            setting: serde_json::json!({ "n": 3 }),
+            setting: serde_json::json!({ "n_public": 3, "panels": [{ "clip_norm": 1.5 }], "rates": [0.1, 2] }),
             findings: vec!["x & y".into()],
             tables: vec![Table {
                 name: "t".into(),
@@ -109,11 +84,33 @@ mod tests {
                 rows: vec![vec![1.25.into(), "<b>".into()], vec![Cell::Empty, 1e-9.into()]],
             }],
             charts: Vec::new(),
-        };
+        }
+    }
+
+    #[test]
+    fn the_page_is_self_contained_and_escaped() {
+        let outcome = outcome();
         let page = report(std::slice::from_ref(&outcome), "0").unwrap();
         assert!(page.contains("a &lt; b") && page.contains("x &amp; y") && page.contains("&lt;b&gt;"));
-        assert!(page.contains("1.2500") && page.contains("1.0000e-9"));
-        assert!(!page.contains("src=") && !page.contains("href=\"http"));
+        assert!(page.contains("1.25") && page.contains("1.000e-9"));
+        for way_out in ["src=", "href=\"http", "url(", "@import", "<script"] {
+            assert!(!page.contains(way_out), "{way_out}");
+        }
         assert_eq!(outcome.tables[0].csv(), "one,two\n1.25,<b>\n,0.000000001");
+    }
+
+    /// The contents name every experiment and lead to it; settings are words, not JSON.
+    #[test]
+    fn contents_lead_to_sections_and_settings_are_readable() {
+        let page = report(&[outcome()], "0").unwrap();
+        assert!(
+            page.contains("<a href=\"#a-name\">a &lt; b</a>") && page.contains("<section id=\"a-name\">")
+        );
+        assert!(page.contains("<dt>n public</dt><dd>3</dd>"), "{page}");
+        assert!(
+            page.contains("<dt>clip norm</dt><dd>1.5</dd>") && page.contains("<dd>0.1, 2</dd>"),
+            "{page}"
+        );
+        assert!(!page.contains("<pre>") && !page.contains("{&quot;"));
     }
 }

@@ -45,6 +45,10 @@ pub enum Style {
     Dashes,
     /// Points without a line, such as measurements beside a predicted line.
     Points,
+    /// Hollow diamonds without a line, such as figures that somebody else printed.
+    Diamonds,
+    /// Vertical bars, such as standard errors: each from a point to the next, so that there is an even number of points.
+    Bars,
 }
 
 /// Points that belong together.

@@ -11,6 +11,10 @@ const FRAME: (f64, f64, f64, f64) = (84.0, 44.0, 640.0, 456.0);
 /// The legend stands to the right of the frame, so that it never hides a line.
 const LEGEND: (f64, f64) = (FRAME.2 + 16.0, FRAME.1 + 10.0);
 const LEGEND_CHARACTERS: usize = 24;
+/// Characters of a title that fit over the whole width.
+const TITLE_CHARACTERS: usize = 96;
+/// About the width of a letter of a title.
+const LETTER: f64 = 8.6;
 
 /// Colours that people with any colour vision can tell apart (Okabe and Ito).
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#3c3c3c"];
@@ -24,7 +28,9 @@ struct Canvas<'a> {
 }
 
 pub fn render(chart: &Chart) -> Result<String, Error> {
-    let all = || chart.series.iter().flat_map(|series| visible(chart, series));
+    // Bars are cut where the frame ends: one long error should not flatten all lines.
+    let drawn = || chart.series.iter().filter(|series| series.style != Style::Bars);
+    let all = || drawn().flat_map(|series| visible(chart, series));
     let empty = || Error::Empty { title: chart.title.clone() };
     let x = Range::around(all().map(|(x, _)| x), chart.x.scale).ok_or_else(empty)?;
     let y = Range::around(all().map(|(_, y)| y), chart.y.scale).ok_or_else(empty)?;
@@ -55,10 +61,9 @@ impl Canvas<'_> {
             self.text,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" \
              height=\"{HEIGHT}\" role=\"img\" font-family=\"system-ui, sans-serif\" font-size=\"13\">\n\
-             <title>{title}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
-             <text x=\"{}\" y=\"26\" text-anchor=\"middle\" font-size=\"16\">{title}</text>",
-            (FRAME.0 + FRAME.2) / 2.0
+             <title>{title}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>",
         )?;
+        self.draw_title()?;
         self.draw_axes()?;
         self.draw_marks()?;
         let chart = self.chart;
@@ -67,6 +72,19 @@ impl Canvas<'_> {
         }
         self.draw_legend()?;
         writeln!(self.text, "</svg>")
+    }
+
+    /// Over the frame if it fits there, else over everything; one that is longer still gets smaller letters.
+    fn draw_title(&mut self) -> std::fmt::Result {
+        let length = self.chart.title.chars().count();
+        let over_frame = length as f64 * LETTER <= FRAME.2 - FRAME.0;
+        let middle = if over_frame { (FRAME.0 + FRAME.2) / 2.0 } else { WIDTH / 2.0 };
+        let size = 16.0 * (TITLE_CHARACTERS as f64 / length as f64).min(1.0);
+        let title = escape(&self.chart.title);
+        writeln!(
+            self.text,
+            "<text x=\"{middle}\" y=\"26\" text-anchor=\"middle\" font-size=\"{size:.1}\">{title}</text>"
+        )
     }
 
     fn draw_axes(&mut self) -> std::fmt::Result {
@@ -129,11 +147,21 @@ impl Canvas<'_> {
         let chart = self.chart;
         let places: Vec<(f64, f64)> =
             visible(chart, series).map(|(x, y)| (self.across(x), self.down(y))).collect();
-        if series.style == Style::Points {
-            for (x, y) in places {
-                writeln!(self.text, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.2\" fill=\"{colour}\"/>")?;
+        match series.style {
+            Style::Line | Style::Dashes => {}
+            Style::Points => {
+                for (x, y) in places {
+                    writeln!(self.text, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.2\" fill=\"{colour}\"/>")?;
+                }
+                return Ok(());
             }
-            return Ok(());
+            Style::Diamonds => {
+                for place in places {
+                    self.draw_diamond(place, colour)?;
+                }
+                return Ok(());
+            }
+            Style::Bars => return self.draw_bars(series, colour),
         }
         let line: Vec<String> = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let dashes = if series.style == Style::Dashes { " stroke-dasharray=\"7 5\"" } else { "" };
@@ -144,6 +172,35 @@ impl Canvas<'_> {
             line.join(" "),
             escape(&series.name)
         )
+    }
+
+    fn draw_diamond(&mut self, (x, y): (f64, f64), colour: &str) -> std::fmt::Result {
+        writeln!(
+            self.text,
+            "<path d=\"M{:.1} {y:.1}l5 -5l5 5l-5 5z\" fill=\"white\" fill-opacity=\"0.7\" stroke=\"{colour}\" \
+             stroke-width=\"1.6\"/>",
+            x - 5.0
+        )
+    }
+
+    /// Bars with short ends. One whose lower end a logarithmic axis cannot show goes down to the frame; one whose upper end
+    /// cannot be shown is left out.
+    fn draw_bars(&mut self, series: &Series, colour: &str) -> std::fmt::Result {
+        for bar in series.points.chunks_exact(2) {
+            let (low, high) = (bar[0].1.min(bar[1].1), bar[0].1.max(bar[1].1));
+            let is_shown = |y: f64| y.is_finite() && (self.chart.y.scale == Scale::Linear || y > 0.0);
+            if !is_shown(high) || !low.is_finite() || !self.x.contains(bar[0].0) {
+                continue;
+            }
+            let bottom = if is_shown(low) { self.down(low).min(FRAME.3) } else { FRAME.3 };
+            let (x, top) = (self.across(bar[0].0), self.down(high).max(FRAME.1));
+            writeln!(
+                self.text,
+                "<path d=\"M{:.1} {bottom:.1}h8m-4 0V{top:.1}m-4 0h8\" fill=\"none\" stroke=\"{colour}\"/>",
+                x - 4.0
+            )?;
+        }
+        Ok(())
     }
 
     fn draw_legend(&mut self) -> std::fmt::Result {
@@ -159,6 +216,10 @@ impl Canvas<'_> {
                         "<circle cx=\"{}\" cy=\"{y}\" r=\"3.2\" fill=\"{colour}\"/>",
                         x + 11.0
                     )?;
+                }
+                Style::Diamonds => self.draw_diamond((x + 11.0, y), colour)?,
+                Style::Bars => {
+                    writeln!(self.text, "<path d=\"M{} {}v12\" stroke=\"{colour}\"/>", x + 11.0, y - 6.0)?;
                 }
                 Style::Line => {
                     writeln!(
@@ -240,6 +301,41 @@ mod tests {
         let y: Vec<f64> = line.split(' ').map(|p| p.split(',').nth(1).unwrap().parse().unwrap()).collect();
         // A decade is as high as the next, and larger numbers are further up.
         assert!((y[0] - y[1] - (y[1] - y[2])).abs() < 0.25 && y[0] > y[1]);
+    }
+
+    /// Bars and diamonds have shapes of their own; a bar that begins below a logarithmic axis ends at the frame.
+    #[test]
+    fn bars_and_diamonds_are_drawn() {
+        let mut drawn = chart(vec![(0.0, 1.0), (1.0, 10.0)]);
+        let bars = vec![(0.0, 0.5), (0.0, 2.0), (1.0, -3.0), (1.0, 12.0), (1.0, f64::NAN), (1.0, 1.0)];
+        drawn.series = vec![
+            Series { name: String::new(), points: bars, style: Style::Bars, colour: 0 },
+            Series {
+                name: "paper".into(),
+                points: vec![(0.0, 1.0), (1.0, 9.0)],
+                style: Style::Diamonds,
+                colour: 1,
+            },
+        ];
+        let text = render(&drawn).unwrap();
+        assert_eq!(text.matches("h8m-4 0V").count(), 2, "the third has an end that is no number");
+        assert!(text.contains(" 456.0h8m-4 0V"), "{text}");
+        assert_eq!(text.matches("l5 -5l5 5l-5 5z").count(), 2 + 1, "two and a legend");
+        assert!(!text.contains("NaN"));
+    }
+
+    /// A long title begins within the picture.
+    #[test]
+    fn long_titles_get_smaller_letters() {
+        let mut drawn = chart(vec![(0.0, 1.0), (1.0, 10.0)]);
+        let size = |drawn: &Chart| -> f64 {
+            let text = render(drawn).unwrap();
+            let title = text.split("y=\"26\"").nth(1).unwrap();
+            title.split("font-size=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+        };
+        assert_eq!(size(&drawn), 16.0);
+        drawn.title = "m".repeat(2 * TITLE_CHARACTERS);
+        assert_eq!(size(&drawn), 8.0);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! * `prepared`: a draw with what its runs share; `trainer`: the three
 //!   algorithms on it; `cell`: what is tuned and measured in one setting, piece by piece.
 //! * `autopilot`: the library left to itself. `limit`: what cannot be beaten, and how much luck a draw has.
-//! * `summary`, `tables`, `findings`, `charts`, `outcome`: what is said of it.
+//! * `summary`, `tables`, `findings`, `overall`, `charts`, `outcome`: what is said of it.
 
 mod autopilot;
 mod cell;
@@ -15,6 +15,7 @@ mod findings;
 mod grid;
 mod limit;
 mod outcome;
+mod overall;
 mod preconditioner;
 mod prepared;
 mod summary;

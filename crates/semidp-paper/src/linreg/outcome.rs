@@ -5,7 +5,7 @@ use super::grid::CLIP_NORM;
 use super::prepared::HESSIAN_REGULARISATION;
 use super::summary::Summary;
 use super::tables::Topic;
-use super::{DELTA, Sizes, findings};
+use super::{DELTA, Sizes, findings, overall};
 use crate::autopilot::NAME;
 use crate::experiment::Experiment;
 use crate::noise::Run;
@@ -55,7 +55,7 @@ fn reproduce_at(
     let finished = AtomicU64::new(0);
     let tick = || progress(finished.fetch_add(1, Ordering::Relaxed) + 1, total);
     let cells = measure(settings, sizes, &list, &tick)?;
-    let (mut tables, mut charts, mut found) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut tables, mut charts, mut found, mut all) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for paper in papers {
         let topic = topic(experiment.name(), paper);
         let rows = paper.rows();
@@ -68,13 +68,17 @@ fn reproduce_at(
             })
             .collect();
         tables.extend([
+            topic.comparison(&summaries),
             topic.protocol(&summaries),
             topic.autopilot(&summaries),
             topic.chosen(&summaries, sizes),
         ]);
         charts.extend(topic.charts(&summaries));
         found.extend(topic.findings(&summaries, sizes));
+        all.push((topic, summaries));
     }
+    // What holds for all cells comes first.
+    found.splice(0..0, overall::overall(&all));
     if let Some(also) = &also {
         let (table, finding) = replacing(experiment.name(), settings, sizes, also, &tick)?;
         tables.push(table);
@@ -190,7 +194,11 @@ fn setting(settings: &Settings, sizes: &Sizes, papers: &[LossTable]) -> Value {
         "pda_md": "private gradients times (H/least eigenvalue of H)^-1, H = X'X/n_public + (reg/d) I",
         "hessian_regularisation": HESSIAN_REGULARISATION,
         "dp_sgd": "all n rows are private",
-        "outputs": ["last iterate (the paper's)", "mean of all iterates but the first fifth"],
+        "outputs": ["last iterate", "mean of all iterates but the first fifth"],
+        "output_of_the_protocol": "for each algorithm and cell the output with the smaller validation loss on draw 0: one more \
+                                   hyper-parameter that is tuned on validation data. The paper's Algorithm 1 returns \"w_T or an \
+                                   average of the iterates\" and its tables do not say which; the DP-SGD that it builds on, of \
+                                   De et al. (2022), averages parameters",
         "learning_rates": std::iter::once(0.0).chain(sizes.rates.iter().copied()).collect::<Vec<_>>(),
         "alphas": sizes.alphas,
         "learning_rate_0": "stays at the start; for Algorithm 1 it is throw-away, whose figures the paper prints for it from a \
