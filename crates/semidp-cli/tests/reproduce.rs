@@ -2,7 +2,10 @@
 
 mod common;
 
-use common::{entries, folder, json, refused, run};
+use common::{SEMIDP, entries, folder, json, refused, run};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 #[test]
 fn experiments_are_listed() {
@@ -57,4 +60,45 @@ fn missing_data_is_told() {
     let with = |name: &str| format!("reproduce {name} --quick --data /nowhere --out {}", out.display());
     refused(&with("real-tables"), &["/nowhere/adult/adult.data.gz", "archive.ics.uci.edu"]);
     refused(&with("cifar-softmax"), &["/nowhere/cifar-10-batches-bin/data_batch_1.bin", "cs.toronto.edu"]);
+}
+
+/// A run that was killed in the middle goes on from its pieces to the very files of one that nobody killed.
+#[test]
+fn killed_runs_end_in_the_same_files() {
+    let (whole, killed) = (folder("reproduce_whole"), folder("reproduce_killed"));
+    let command = |out: &PathBuf| format!("reproduce linreg-epsilon --quick --out {}", out.display());
+    json(&command(&whole));
+    // What an earlier run finished; a good part of the work is left, but not all of it, for the sake of time.
+    let all = entries(&whole.join("pieces"));
+    let is_left = |name: &String| name.contains("share0.25") && name.contains("draw");
+    let (pieces, left) = (killed.join("pieces"), all.iter().filter(|name| is_left(name)).count());
+    std::fs::create_dir(&pieces).unwrap();
+    for name in all.iter().filter(|name| !is_left(name)) {
+        std::fs::copy(whole.join("pieces").join(name), pieces.join(name)).unwrap();
+    }
+    assert!(left > 20, "{all:?}");
+    let mut child = Command::new(SEMIDP)
+        .args(command(&killed).split_whitespace())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let finished = || entries(&pieces).iter().filter(|name| is_left(name) && name.ends_with(".json")).count();
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while finished() < 4 && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // SIGKILL: nothing can be tidied up.
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let before = finished();
+    assert!(before >= 4 && before < left, "{before} of {left} pieces: not killed in the middle");
+    assert!(!killed.join("linreg-epsilon.json").exists() && !killed.join("report.html").exists());
+    json(&command(&killed));
+    assert_eq!(entries(&pieces), all);
+    for name in entries(&whole).iter().filter(|name| *name != "pieces") {
+        let [one, other] = [&whole, &killed].map(|out| std::fs::read(out.join(name)).unwrap());
+        assert!(one == other, "{name} differs");
+    }
 }

@@ -8,6 +8,9 @@ use crate::{Outcome, Result};
 use std::fmt::Write;
 use words::escape;
 
+/// More findings than this keep a reader from the tables: then only the first come before those.
+const MANY: usize = 10;
+const FIRST: usize = 5;
 const STYLE: &str = include_str!("report/style.css");
 
 /// The page as HTML; charts are drawn into it, nothing is loaded from elsewhere.
@@ -38,17 +41,22 @@ pub fn report(outcomes: &[Outcome], version: &str) -> Result<String> {
     Ok(page)
 }
 
-/// What was found; tables that fit a page, charts, and folded what does not.
-fn section(page: &mut String, outcome: &Outcome) -> Result<()> {
-    let (name, title) = (escape(outcome.name), escape(outcome.title));
-    let _ = write!(
-        page,
-        "<section id=\"{name}\"><h2>{title} <a class=\"up\" href=\"#top\">contents</a></h2>\n<ul class=\"findings\">\n"
-    );
-    for finding in &outcome.findings {
+fn findings(page: &mut String, findings: &[String]) {
+    page.push_str("<ul class=\"findings\">\n");
+    for finding in findings {
         let _ = writeln!(page, "<li>{}</li>", escape(finding));
     }
     page.push_str("</ul>\n");
+}
+
+/// What was found; tables that fit a page, charts, and folded what does not.
+fn section(page: &mut String, outcome: &Outcome) -> Result<()> {
+    let (name, title) = (escape(outcome.name), escape(outcome.title));
+    let _ =
+        write!(page, "<section id=\"{name}\"><h2>{title} <a class=\"up\" href=\"#top\">contents</a></h2>\n");
+    let first = if outcome.findings.len() > MANY { FIRST } else { outcome.findings.len() };
+    let (first, further) = outcome.findings.split_at(first);
+    findings(page, first);
     let (open, folded): (Vec<_>, Vec<_>) = outcome.tables.iter().partition(|table| table::fits(table));
     for table in open {
         table::open(page, table);
@@ -56,6 +64,10 @@ fn section(page: &mut String, outcome: &Outcome) -> Result<()> {
     for (name, chart) in &outcome.charts {
         let _ =
             writeln!(page, "<figure class=\"chart\" id=\"chart-{}\">{}</figure>", escape(name), chart.svg()?);
+    }
+    if !further.is_empty() {
+        page.push_str("<h3>Further findings</h3>\n");
+        findings(page, further);
     }
     for table in folded {
         table::folded(page, table);
@@ -92,11 +104,25 @@ mod tests {
         let outcome = outcome();
         let page = report(std::slice::from_ref(&outcome), "0").unwrap();
         assert!(page.contains("a &lt; b") && page.contains("x &amp; y") && page.contains("&lt;b&gt;"));
-        assert!(page.contains("1.25") && page.contains("1.000e-9"));
+        assert!(page.contains("1.25") && page.contains("1e-9"));
         for way_out in ["src=", "href=\"http", "url(", "@import", "<script"] {
             assert!(!page.contains(way_out), "{way_out}");
         }
         assert_eq!(outcome.tables[0].csv(), "one,two\n1.25,<b>\n,0.000000001");
+    }
+
+    /// No finding is lost when there are many.
+    #[test]
+    fn many_findings_are_split() {
+        for count in [MANY, MANY + 3] {
+            let findings = (0..count).map(|number| format!("finding {number}.")).collect();
+            let page = report(&[Outcome { findings, ..outcome() }], "0").unwrap();
+            assert_eq!(page.matches("<li>finding").count(), count);
+            assert_eq!(page.contains("Further findings"), count > MANY);
+            let table = page.find("<figure").unwrap();
+            let before = if count > MANY { FIRST } else { count };
+            assert_eq!(page[..table].matches("<li>finding").count(), before);
+        }
     }
 
     /// The contents name every experiment and lead to it; settings are words, not JSON.

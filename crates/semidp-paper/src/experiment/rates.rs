@@ -192,12 +192,13 @@ impl Drawn {
             let upper = Self::values(curve, name, |rate| rate.upper);
             let (_, start) = *upper.first()?;
             let (public, _) = *upper.iter().find(|(_, value)| *value < 0.9 * start)?;
-            Some(format!("{name} from {public} public rows on"))
+            let title = curve[0].1.iter().find(|rate| rate.name == *name).map_or(*name, |rate| rate.title);
+            Some(format!("{title} from {public} public rows on"))
         });
         let turning: Vec<String> = turning.collect();
         let words = match turning.len() {
             0 => "no rate falls before almost all rows are public".into(),
-            _ => format!("public rows improve the rate: {}", turning.join(", ")),
+            _ => format!("public rows improve the rate: {}", turning.join("; ")),
         };
         format!("{} ({}): {words}.", self.title, self.label)
     }

@@ -78,13 +78,13 @@ fn reproduce_at(
         all.push((topic, summaries));
     }
     // What holds for all cells comes first.
-    found.splice(0..0, overall::overall(&all));
+    let first: Vec<String> = overall::overall(&all).into_iter().chain(findings::general(sizes)).collect();
+    found.splice(0..0, first);
     if let Some(also) = &also {
         let (table, finding) = replacing(experiment.name(), settings, sizes, also, &tick)?;
         tables.push(table);
         found.push(finding);
     }
-    found.extend(findings::general(sizes));
     Ok(Outcome {
         name: experiment.name(),
         title: experiment.title(),

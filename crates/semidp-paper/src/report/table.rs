@@ -9,7 +9,7 @@ const COLUMNS: usize = 11;
 const ROWS: usize = 12;
 /// From so many columns on letters are small on paper, and the sheet lies on its side.
 const WIDE: usize = 13;
-/// What was chosen or printed by somebody has at most so many decimals, and is shown with all of them.
+/// Losses, shares and what the paper printed have so many decimals at most.
 const DECIMALS: usize = 4;
 
 /// What one column of the page shows.
@@ -23,12 +23,15 @@ struct Column {
     is_text: bool,
 }
 
-/// Columns of the page: a standard error goes with the column before it.
+/// Columns of the page: a standard error goes with the column before it, and one without any entry is left out.
 fn columns(table: &Table) -> Vec<Column> {
     let is_error =
         |heading: &str| heading.ends_with("standard_error") || heading.starts_with("standard_error_");
     let mut found: Vec<Column> = Vec::new();
     for (place, heading) in table.headings.iter().enumerate() {
+        if table.rows.iter().all(|row| row[place] == Cell::Empty) {
+            continue;
+        }
         match found.last_mut() {
             Some(before) if is_error(heading) && before.error.is_none() && !before.is_text => {
                 before.error = Some(place);
@@ -44,17 +47,20 @@ fn columns(table: &Table) -> Vec<Column> {
     found
 }
 
-/// As many decimals as the number of a column that needs the most, if that is few.
+/// As many decimals as the number of a column that needs the most, but four where those show at least two digits of each.
 fn decimals(table: &Table, place: usize) -> Option<usize> {
-    let needed = table.rows.iter().map(|row| match &row[place] {
-        Cell::Number(value) if value.abs() < 1e6 => {
-            let text = format!("{value}");
-            Some(text.split_once('.').map_or(0, |(_, decimals)| decimals.len()))
-        }
-        Cell::Number(_) => None,
-        _ => Some(0),
+    let numbers = table.rows.iter().filter_map(|row| match row[place] {
+        Cell::Number(value) if value != 0.0 => Some(value),
+        _ => None,
     });
-    needed.into_iter().collect::<Option<Vec<_>>>()?.into_iter().max().filter(|most| *most <= DECIMALS)
+    let numbers: Vec<f64> = numbers.collect();
+    if numbers.iter().any(|value| !(value.abs() < 1e6)) {
+        return None;
+    }
+    let needed = |value: &f64| format!("{value}").split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    let most = numbers.iter().map(needed).max().unwrap_or(0);
+    let are_of_a_size = numbers.iter().all(|value| (1e-3..1e4).contains(&value.abs()));
+    if most <= DECIMALS { Some(most) } else { are_of_a_size.then_some(DECIMALS) }
 }
 
 /// Whether it is shown without being asked for.
@@ -117,13 +123,14 @@ fn shown(row: &[Cell], column: &Column) -> String {
     }
 }
 
-/// A mean with its standard error, both to the second digit of the error.
+/// A mean with its standard error, both to the second digit of the error, or to the first if that has four decimals.
 fn measured(mean: f64, error: f64) -> String {
     let is_plain = |size: f64| (1e-5..1e5).contains(&size);
     if !is_plain(error) || !(mean == 0.0 || is_plain(mean.abs())) {
         return format!("{} ± {}", short(mean), two_digits(error));
     }
-    let digits = (1 - error.log10().floor() as i32).max(0) as usize;
+    let first = (-error.log10().floor() as i32).max(-1);
+    let digits = if first == DECIMALS as i32 { DECIMALS } else { (first + 1) as usize };
     format!("{mean:.digits$} ± {error:.digits$}")
 }
 
@@ -138,7 +145,8 @@ pub fn short(value: f64) -> String {
         return format!("{value}");
     }
     if !(1e-3..1e6).contains(&size) {
-        return format!("{value:.3e}");
+        let (cut, all) = (format!("{value:.3e}"), format!("{value:e}"));
+        return if all.len() < cut.len() { all } else { cut };
     }
     let digits = (4 - size.log10().floor() as i32).max(0) as usize;
     let (cut, all) = (format!("{value:.digits$}"), format!("{value}"));
@@ -162,14 +170,19 @@ mod tests {
     fn errors_share_the_cell_of_their_mean() {
         let with = table(
             &["public_share", "dp_sgd", "dp_sgd_standard_error", "standard_errors_from_expected"],
-            &[&[0.1, 1.123456, 0.0123, 2.0], &[0.25, 87.5, 4.06, 0.123456]],
+            &[&[0.1, 1.123456, 0.0123, 2.0], &[0.25, 87.5, 4.06, 0.123456], &[0.5, 1.07, 0.00047, 1.0]],
         );
         let mut page = String::new();
         open(&mut page, &with);
         assert_eq!(page.matches("<th ").count(), 3, "{page}");
-        for part in
-            ["<td>0.10</td>", "<td>1.123 ± 0.012</td>", "<td>87.5 ± 4.1</td>", "DP-SGD ±", "<td>0.12346</td>"]
-        {
+        for part in [
+            "<td>0.10</td>",
+            "<td>1.123 ± 0.012</td>",
+            "<td>87.5 ± 4.1</td>",
+            "DP-SGD ±",
+            "<td>0.1235</td>",
+            "<td>1.0700 ± 0.0005</td>",
+        ] {
             assert!(page.contains(part), "{part} in {page}");
         }
     }
@@ -177,15 +190,33 @@ mod tests {
     #[test]
     fn digits_are_few() {
         let shorts = [0.1, 1.0 / 3.0, 1234567.5, 1e-9, 12.0, -0.000_5].map(short);
-        assert_eq!(shorts, ["0.1", "0.33333", "1.235e6", "1.000e-9", "12", "-5.000e-4"]);
+        assert_eq!(shorts, ["0.1", "0.33333", "1.235e6", "1e-9", "12", "-5e-4"]);
         assert_eq!(measured(1.5, 0.0), "1.5 ± 0");
         assert_eq!(measured(724_215.3, 59_012.0), "724215 ± 5.9e4");
         assert_eq!(measured(1.0, f64::NAN), "1 ± NaN");
+        assert_eq!(
+            (measured(2.0, 0.000_012), measured(2.0, 250.0)),
+            ("2.000000 ± 0.000012".into(), "2 ± 250".into())
+        );
         // As the paper printed them.
         let printed = table(&["algorithm_1_paper"], &[&[1.188], &[1689.5905]]);
         let mut page = String::new();
         open(&mut page, &printed);
         assert!(page.contains("<td>1.1880</td>") && page.contains("<td>1689.5905</td>"), "{page}");
+    }
+
+    /// Figures of the paper are left out of smaller problems, and so are their columns.
+    #[test]
+    fn columns_without_an_entry_are_left_out() {
+        let mut half = table(&["a", "a_paper", "b"], &[&[1.0, 2.0, 3.0], &[1e-7, 2.0, 3.0]]);
+        assert_eq!(columns(&half).len(), 3);
+        for row in &mut half.rows {
+            row[1] = Cell::Empty;
+        }
+        let mut page = String::new();
+        open(&mut page, &half);
+        assert_eq!(page.matches("<td>").count(), 4, "{page}");
+        assert!(page.contains("<td>1e-7</td>") && !page.contains("paper"), "{page}");
     }
 
     #[test]

@@ -4,8 +4,8 @@
 const NAMES: [(&str, &str); 11] = [
     ("tuned_on_validation_data_leaks", "tuned on validation data (leaks)"),
     ("over_papers", "over the paper's"),
-    ("_paper_after", " (paper's) after"),
     ("minus_paper", "minus the paper's"),
+    ("_paper_after", " (paper's) after"),
     ("algorithm_1", "Algorithm 1"),
     ("pda_md", "PDA-MD"),
     ("dp_sgd", "DP-SGD"),

@@ -47,9 +47,12 @@ fn outcomes_are_whole_and_do_not_compare_what_differs() {
     let (done, total) = heard.into_inner().unwrap();
     // They meet in one cell.
     assert_eq!((done, total), (5 * 5 + 2, 5 * 5 + 2));
-    assert_eq!((outcome.tables.len(), outcome.charts.len()), (7, 3));
+    assert_eq!((outcome.tables.len(), outcome.charts.len()), (9, 3));
     let rows: Vec<usize> = outcome.tables.iter().map(|table| table.rows.len()).collect();
-    assert_eq!(rows, [4, 4, 24, 2, 2, 12, 1]);
+    assert_eq!(rows, [4, 4, 4, 24, 2, 2, 2, 12, 1]);
+    let names: Vec<&str> = outcome.tables.iter().map(|table| &table.name[..]).collect();
+    let ends = ["-comparison", "", "-autopilot", "-chosen"];
+    assert_eq!(names[..4], ends.map(|end| format!("linreg-test-at-epsilon-0.5{end}")));
     for table in &outcome.tables {
         for row in &table.rows {
             assert_eq!(row.len(), table.headings.len(), "{}", table.name);
