@@ -160,7 +160,7 @@ pub mod tests {
     use crate::linreg::cell::Setting;
     use crate::linreg::trainer::{Choice, Noises, Tuned};
     use crate::linreg::{FULL, QUICK};
-    use crate::published::{LOSSES, Start};
+    use crate::published::{LOSSES, Start, noise};
 
     /// A cell of two draws around these losses: of Algorithm 1 by output, and of the autopilot, which predicts 1.045. The
     /// validation loss is that of the last iterate, and a tenth less for the mean of late ones if `averages`.
@@ -186,7 +186,7 @@ pub mod tests {
         };
         Cell {
             setting: Setting { share, epsilon, start: Start::Warm },
-            noises: Noises { private: 9.531, all: 2.49 },
+            noises: Noises { private: noise(share, epsilon).unwrap(), all: 2.49 },
             tuned: Tuned { choices: [choices; 3] },
             draws: vec![draw(-0.01), draw(0.01)],
             autopilot: vec![run(-0.01), run(0.01)],

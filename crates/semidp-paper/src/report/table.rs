@@ -221,9 +221,9 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_a_page_is_folded() {
-        assert!(fits(&table(&["a"; COLUMNS], &[&[1.0; COLUMNS]; ROWS])));
+        assert!(fits(&table(&["a"; COLUMNS], &[&[1.0; COLUMNS][..]; ROWS])));
         assert!(!fits(&table(&["a"; COLUMNS + 1], &[&[1.0; COLUMNS + 1]])));
-        assert!(!fits(&table(&["a"], &[&[1.0]; ROWS + 1])));
+        assert!(!fits(&table(&["a"], &[&[1.0][..]; ROWS + 1])));
         let mut page = String::new();
         folded(&mut page, &table(&["a"; WIDE], &[&[1.0; WIDE]]));
         assert!(page.contains("scroll wide") && page.contains("(1 rows) <code>t.csv</code>"));
