@@ -188,8 +188,9 @@ impl Canvas<'_> {
     fn draw_bars(&mut self, series: &Series, colour: &str) -> std::fmt::Result {
         for bar in series.points.chunks_exact(2) {
             let (low, high) = (bar[0].1.min(bar[1].1), bar[0].1.max(bar[1].1));
-            let is_shown = |y: f64| y.is_finite() && (self.chart.y.scale == Scale::Linear || y > 0.0);
-            if !is_shown(high) || !low.is_finite() || !self.x.contains(bar[0].0) {
+            let is_shown = |y: f64| self.chart.y.scale == Scale::Linear || y > 0.0;
+            let are_numbers = bar.iter().all(|(_, y)| y.is_finite());
+            if !are_numbers || !is_shown(high) || !self.x.contains(bar[0].0) {
                 continue;
             }
             let bottom = if is_shown(low) { self.down(low).min(FRAME.3) } else { FRAME.3 };
