@@ -53,7 +53,7 @@ fn findings(page: &mut String, findings: &[String]) {
 fn section(page: &mut String, outcome: &Outcome) -> Result<()> {
     let (name, title) = (escape(outcome.name), escape(outcome.title));
     let _ =
-        write!(page, "<section id=\"{name}\"><h2>{title} <a class=\"up\" href=\"#top\">contents</a></h2>\n");
+        writeln!(page, "<section id=\"{name}\"><h2>{title} <a class=\"up\" href=\"#top\">contents</a></h2>");
     let first = if outcome.findings.len() > MANY { FIRST } else { outcome.findings.len() };
     let (first, further) = outcome.findings.split_at(first);
     findings(page, first);

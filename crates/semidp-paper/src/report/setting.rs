@@ -16,7 +16,7 @@ pub fn list(page: &mut String, value: &Value) {
             }
             page.push_str("</dl>");
         }
-        Value::Array(entries) if entries.iter().any(|entry| is_long(entry)) => {
+        Value::Array(entries) if entries.iter().any(is_long) => {
             page.push_str("<ol>");
             for entry in entries {
                 page.push_str("<li>");

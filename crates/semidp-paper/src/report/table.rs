@@ -5,10 +5,10 @@ use crate::{Cell, Table};
 use std::fmt::Write;
 
 /// A table of more columns or rows is folded. So many columns of numbers fit a sheet of paper.
-const COLUMNS: usize = 11;
-const ROWS: usize = 12;
-/// From so many columns on letters are small on paper, and the sheet lies on its side.
-const WIDE: usize = 13;
+const COLUMNS: usize = 13;
+const ROWS: usize = 20;
+/// From so many columns on letters are small on paper, and one that was unfolded has a sheet that lies on its side.
+const WIDE: usize = 12;
 /// Losses, shares and what the paper printed have so many decimals at most.
 const DECIMALS: usize = 4;
 
@@ -54,7 +54,7 @@ fn decimals(table: &Table, place: usize) -> Option<usize> {
         _ => None,
     });
     let numbers: Vec<f64> = numbers.collect();
-    if numbers.iter().any(|value| !(value.abs() < 1e6)) {
+    if !numbers.iter().all(|value| value.abs() < 1e6) {
         return None;
     }
     let needed = |value: &f64| format!("{value}").split_once('.').map_or(0, |(_, decimals)| decimals.len());
