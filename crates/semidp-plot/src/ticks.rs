@@ -2,6 +2,9 @@
 
 use crate::Scale;
 
+/// Below this ratio of its ends a logarithmic axis has even round numbers.
+const NARROW: f64 = 2.2;
+
 /// A part of the number line, and how it is laid out.
 #[derive(Debug, Clone, Copy)]
 pub struct Range {
@@ -42,6 +45,8 @@ impl Range {
     pub fn ticks(&self) -> Vec<f64> {
         let ticks = match self.scale {
             Scale::Linear => self.even_ticks(),
+            // Hardly a power of ten has a round multiple in so narrow a range.
+            Scale::Logarithmic if self.high < NARROW * self.low => self.even_ticks(),
             Scale::Logarithmic => self.decades(),
         };
         ticks.into_iter().filter(|tick| self.contains(*tick)).collect()
@@ -97,6 +102,7 @@ mod tests {
         assert_eq!(labels(0.0, 1.0, Scale::Linear), ["0", "0.2", "0.4", "0.6", "0.8", "1"]);
         assert_eq!(labels(-3.0, 4.0, Scale::Linear), ["-3", "-2", "-1", "0", "1", "2", "3", "4"]);
         assert_eq!(labels(0.9, 60.0, Scale::Logarithmic), ["1", "2", "5", "10", "20", "50"]);
+        assert_eq!(labels(0.95, 1.55, Scale::Logarithmic), ["1", "1.1", "1.2", "1.3", "1.4", "1.5"]);
         assert_eq!(labels(1e-7, 1e-1, Scale::Logarithmic)[0], "1e-7");
         assert!(labels(1e-300, 1e300, Scale::Logarithmic).len() < 20);
     }
