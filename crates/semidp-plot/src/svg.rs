@@ -10,7 +10,7 @@ const HEIGHT: f64 = 520.0;
 const FRAME: (f64, f64, f64, f64) = (84.0, 44.0, 640.0, 456.0);
 /// The legend stands to the right of the frame, so that it never hides a line.
 const LEGEND: (f64, f64) = (FRAME.2 + 16.0, FRAME.1 + 10.0);
-const LEGEND_CHARACTERS: usize = 24;
+const LEGEND_CHARACTERS: usize = 22;
 /// Characters of a title that fit over the whole width.
 const TITLE_CHARACTERS: usize = 96;
 /// About the width of a letter of a title.
