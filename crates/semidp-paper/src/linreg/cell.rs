@@ -41,7 +41,9 @@ pub fn noises(settings: &Settings, sizes: &Sizes, share: f64, epsilon: f64) -> R
         Some(printed) => printed,
         None => emulated(sizes.rows - sizes.public(share))?,
     };
-    Ok(Noises { private, all: emulated(sizes.rows)? })
+    let rows = sizes.rows - sizes.public(share);
+    let at_once = Run { rows, batch: rows, steps: 1 }.needed(epsilon, DELTA, Adjacency::AddRemove)?;
+    Ok(Noises { private, all: emulated(sizes.rows)?, at_once })
 }
 
 /// How often [`measure`] ticks in a setting: once it is tuned, and twice a draw.

@@ -5,7 +5,8 @@
 //!
 //! $$ \frac1{n_\text{eff}} = \min_k \frac{S(k)}{n_\text{priv}} + \Big(\frac{zk}{K P(k)}\Big)^2\frac dT $$
 //!
-//! rows would, in every direction. With public rows, of which λ_j are the eigenvalues of XᵀX, and with w* ~ N(0, I), which
+//! rows would, in every direction. One step of all rows, K = n_priv and T = 1, is such a run too, and often the better
+//! one. With public rows, of which λ_j are the eigenvalues of XᵀX, and with w* ~ N(0, I), which
 //! is the law of the data, the excess loss is then at least Σ_j 1/(λ_j + n_eff + 1). Its expectation over normal rows
 //! comes from the law of Marchenko and Pastur, without a spectrum.
 

@@ -213,7 +213,8 @@ fn setting(settings: &Settings, sizes: &Sizes, papers: &[LossTable]) -> Value {
             "draws": sizes.draws,
         },
         "limit": "1 + sum 1/(lambda_j + n_eff + 1) over the expected spectrum of public rows, 1/n_eff = min over k of \
-                  S(k)/n_private + (z k/(K P(k)))^2 d/T",
+                  S(k)/n_private + (z k/(K P(k)))^2 d/T, with the paper's K and T or with all private rows in one step of the \
+                  same budget, whichever says more",
         "luck": "throw-away minus its expectation 1 + d/(n_public - d - 1); luck_left of it, sum lambda/(lambda + n_eff)^2 \
                  over sum 1/lambda, is taken off losses that weigh public rows against private ones",
         "seed": settings.seed,

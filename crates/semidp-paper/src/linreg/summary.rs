@@ -3,7 +3,7 @@
 use super::Sizes;
 use super::cell::Cell;
 use super::limit::{PrivateRun, least_squares, limit, luck_left};
-use super::trainer::{Algorithm, OnDraw};
+use super::trainer::{Algorithm, Noises, OnDraw};
 use crate::published::Losses;
 use crate::regression::mean_and_error;
 
@@ -32,13 +32,13 @@ pub struct Summary<'a> {
 impl<'a> Summary<'a> {
     pub fn new(sizes: &Sizes, cell: &'a Cell, paper: Losses) -> Self {
         let public = sizes.public(cell.setting.share);
-        let run = PrivateRun {
-            dimension: sizes.dimension,
-            rows: sizes.rows - public,
-            batch: sizes.batch,
-            steps: sizes.steps,
-            noise: cell.noises.private,
+        let rows = sizes.rows - public;
+        let worth = |batch: usize, steps: u64, noise: f64| {
+            PrivateRun { dimension: sizes.dimension, rows, batch, steps, noise }.worth()
         };
+        // In batches as the paper has it, or without: what says more about the model.
+        let Noises { private, at_once, .. } = cell.noises;
+        let worth = worth(sizes.batch, sizes.steps, private).max(worth(rows, 1, at_once));
         let expected = least_squares(sizes.dimension, public);
         let predictions: Vec<f64> = cell.autopilot.iter().filter_map(|run| run.predicted).collect();
         Self {
@@ -49,9 +49,9 @@ impl<'a> Summary<'a> {
             autopilot: mean_and_error(&cell.autopilot.iter().map(|run| run.loss).collect::<Vec<_>>()),
             predicted: (!predictions.is_empty())
                 .then(|| predictions.iter().sum::<f64>() / predictions.len() as f64),
-            limit: limit(sizes.dimension, public, run.worth()),
+            limit: limit(sizes.dimension, public, worth),
             expected,
-            luck_left: expected.map(|_| luck_left(sizes.dimension, public, run.worth())),
+            luck_left: expected.map(|_| luck_left(sizes.dimension, public, worth)),
         }
     }
 
@@ -186,7 +186,7 @@ pub mod tests {
         };
         Cell {
             setting: Setting { share, epsilon, start: Start::Warm },
-            noises: Noises { private: noise(share, epsilon).unwrap(), all: 2.49 },
+            noises: Noises { private: noise(share, epsilon).unwrap(), all: 2.49, at_once: 1e9 },
             tuned: Tuned { choices: [choices; 3] },
             draws: vec![draw(-0.01), draw(0.01)],
             autopilot: vec![run(-0.01), run(0.01)],

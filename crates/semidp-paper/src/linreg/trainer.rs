@@ -68,6 +68,8 @@ pub struct Noises {
     pub private: f64,
     /// For all rows, as DP-SGD has it.
     pub all: f64,
+    /// For all private rows at once, in a single step of the same budget.
+    pub at_once: f64,
 }
 
 /// What tuning chose. A rate of 0 stays at the start, and is throw-away for Algorithm 1.

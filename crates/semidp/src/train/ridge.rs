@@ -5,7 +5,7 @@ use super::{Model, PublicRows};
 use crate::loss::Loss;
 
 /// Ridges that are tried.
-const RIDGES: [f64; 8] = [1.0, 1e-1, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5];
+const RIDGES: [f64; 10] = [1.0, 0.3, 0.1, 0.03, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5];
 /// Models are compared, not kept: their gradients need not be shorter than this share of the first.
 const ACCURACY: f64 = 1e-2;
 /// So much above the least error, weaker ridges are not tried any more.

@@ -18,7 +18,7 @@ use crate::{Outcome, Result, Settings};
 use data::{DATA_SETS, DataSet, Source, Split};
 use semidp::domain::Everywhere;
 use semidp::train::metrics::{Metrics, Quality};
-use semidp::train::{Given, Model, PublicRows, Recipe, minimise};
+use semidp::train::{Given, Model, PublicRows, Recipe, Trained, minimise};
 use semidp_accounting::PrivacyBudget;
 use semidp_core::{Adjacency, Delta, Epsilon, Steps};
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,9 @@ const ADJACENCY: Adjacency = Adjacency::ReplaceOne;
 const CLIP_NORMS: [f64; 3] = [0.3, 1.0, 3.0];
 const RATES: [f64; 3] = [0.25, 1.0, 4.0];
 const STEPS: [u64; 2] = [200, 1000];
+/// Keeps streams of noise apart from those of splits, and those of tuning from others.
+const NOISE: u64 = 0x6e_6f69_7365;
+const TUNED: u64 = 0x74_756e_6564;
 /// What stands for a model that diverged.
 const DIVERGED: f64 = -1e6;
 
@@ -73,13 +76,19 @@ impl Experiment for RealTables {
         let done = |finished: u64| progress(finished, count);
         let trials = in_order(count, settings.threads, &done, |place| {
             let (source, rows, seed) = places[place as usize];
-            let grid = if seed < sizes.tuned_seeds { grid() } else { Vec::new() };
+            let split = || source.split(rows, settings.seed, seed);
+            let name = |what: &str| format!("real-tables-{}-{rows}-{what}-{seed}", source.set.name());
             // The autopilot is named, because a piece of another one is another piece.
-            let name = format!("real-tables-{}-{rows}-{}-{seed}", source.set.name(), autopilot::NAME);
-            settings.piece(&name, || {
-                let split = source.split(rows, settings.seed, seed)?;
-                Trial::run(&split, sizes.epsilons, &grid, settings.seed, seed)
-            })
+            let mut trial = settings.piece(&name(autopilot::NAME), || {
+                Trial::run(&split()?, sizes.epsilons, settings.seed, seed)
+            })?;
+            if seed < sizes.tuned_seeds {
+                let tuned: Vec<Vec<f64>> = settings.piece(&name("tuned-dp-sgd"), || {
+                    tuned(&split()?, sizes.epsilons, &grid(), settings.seed, seed)
+                })?;
+                trial.runs.iter_mut().zip(tuned).for_each(|(run, tuned)| run.grid = tuned);
+            }
+            Ok(trial)
         })?;
         let labels = places.iter().map(|(source, rows, _)| (source.set, *rows));
         let trials: Vec<(DataSet, usize, Trial)> =
@@ -118,63 +127,43 @@ fn grid() -> Vec<(f64, f64, u64)> {
     pairs.flat_map(|(clip, rate)| STEPS.map(|steps| (clip, rate, steps))).collect()
 }
 
+/// A run of an experiment, with these things given.
+fn recipe(split: &Split, epsilon: f64, given: Given) -> Result<Recipe<'_>> {
+    let budget = PrivacyBudget::Approximate { epsilon: Epsilon::new(epsilon)?, delta: Delta::new(DELTA)? };
+    Ok(Recipe {
+        loss: &*split.loss,
+        domain: &Everywhere,
+        has_intercept: true,
+        budget,
+        adjacency: ADJACENCY,
+        given,
+    })
+}
+
+/// What the algorithm of this name makes of both kinds of rows with a budget alone.
+fn untuned(name: &str, split: &Split, epsilon: f64, noise_seed: u64) -> Result<Trained> {
+    let (private, public) = (Box::new(split.private.clone()), split.public.clone());
+    trained(name, &recipe(split, epsilon, Given::default())?, private, Some(public), noise_seed, 1)
+}
+
 impl Trial {
-    fn run(
-        split: &Split,
-        epsilons: &[f64],
-        grid: &[(f64, f64, u64)],
-        seed: u64,
-        number: u64,
-    ) -> Result<Self> {
-        let mut noise_seeds = Coins::new(seed ^ 0x6e_6f69_7365, number);
+    fn run(split: &Split, epsilons: &[f64], seed: u64, number: u64) -> Result<Self> {
+        let mut noise_seeds = Coins::new(seed ^ NOISE, number);
         let quality = |model: &Model| quality(split, &split.test, model);
-        let recipe = |epsilon: f64, given: Given| -> Result<Recipe<'_>> {
-            let budget =
-                PrivacyBudget::Approximate { epsilon: Epsilon::new(epsilon)?, delta: Delta::new(DELTA)? };
-            Ok(Recipe {
-                loss: &*split.loss,
-                domain: &Everywhere,
-                has_intercept: true,
-                budget,
-                adjacency: ADJACENCY,
-                given,
-            })
-        };
-        let throw_away = recipe(1.0, Given::default())?.public_fit(&split.public).model;
+        let throw_away = recipe(split, 1.0, Given::default())?.public_fit(&split.public).model;
         // What `non-private` does, without its warning that rows were opened: these are published.
         let shape = Model::zero(split.test.features(), split.loss.outputs(), true);
         let everything = minimise(&*split.loss, &split.everything, &shape, 0.0);
         let mut runs = Vec::new();
         for epsilon in epsilons {
-            let untuned = recipe(*epsilon, Given::default())?;
-            let mut train = |name: &str| {
-                let (private, public) = (Box::new(split.private.clone()), split.public.clone());
-                trained(name, &untuned, private, Some(public), noise_seeds.word(), 1)
-            };
+            let mut train = |name: &str| untuned(name, split, *epsilon, noise_seeds.word());
             let (dp_sgd, autopilot) = (train("dp-sgd")?, train(autopilot::NAME)?);
-            let learned = |name: &str| {
-                let known = dp_sgd.certificate.hyperparameters.iter().find(|known| known.name == name);
-                known.and_then(|known| known.value.as_f64()).unwrap_or(1.0)
-            };
             let certified = [&dp_sgd, &autopilot].map(|run| run.certificate.guarantee.epsilon.get());
-            let mut tried = Vec::new();
-            for (clip_norm, rate, steps) in grid {
-                let given = Given {
-                    clip_norm: Some(clip_norm * learned("clip-norm")),
-                    learning_rate: Some(rate * learned("learning-rate")),
-                    steps: Some(Steps::new(*steps)?),
-                    ..Given::default()
-                };
-                // All rows are private to it, and nothing is left to learn from public ones.
-                let rows = Box::new(split.everything.clone());
-                let run = trained("dp-sgd", &recipe(*epsilon, given)?, rows, None, noise_seeds.word(), 1)?;
-                tried.push(quality(&run.model));
-            }
             runs.push(Run {
                 dp_sgd: quality(&dp_sgd.model),
                 autopilot: quality(&autopilot.model),
                 certified: certified[0].max(certified[1]),
-                grid: tried,
+                grid: Vec::new(),
             });
         }
         Ok(Self {
@@ -187,6 +176,39 @@ impl Trial {
             runs,
         })
     }
+}
+
+/// DP-SGD with every setting of a grid, an entry for every ε.
+fn tuned(
+    split: &Split,
+    epsilons: &[f64],
+    grid: &[(f64, f64, u64)],
+    seed: u64,
+    number: u64,
+) -> Result<Vec<Vec<f64>>> {
+    let mut noise_seeds = Coins::new(seed ^ NOISE ^ TUNED, number);
+    let at_budget = |epsilon: &f64| {
+        let plain = untuned("dp-sgd", split, *epsilon, noise_seeds.word())?;
+        let learned = |name: &str| {
+            let known = plain.certificate.hyperparameters.iter().find(|known| known.name == name);
+            known.and_then(|known| known.value.as_f64()).unwrap_or(1.0)
+        };
+        let mut tried = Vec::new();
+        for (clip_norm, rate, steps) in grid {
+            let given = Given {
+                clip_norm: Some(clip_norm * learned("clip-norm")),
+                learning_rate: Some(rate * learned("learning-rate")),
+                steps: Some(Steps::new(*steps)?),
+                ..Given::default()
+            };
+            // All rows are private to it, and nothing is left to learn from public ones.
+            let rows = Box::new(split.everything.clone());
+            let run = trained("dp-sgd", &recipe(split, *epsilon, given)?, rows, None, noise_seeds.word(), 1)?;
+            tried.push(quality(split, &split.test, &run.model));
+        }
+        Ok(tried)
+    };
+    epsilons.iter().map(at_budget).collect()
 }
 
 fn median_length(rows: &PublicRows) -> f64 {
@@ -224,7 +246,8 @@ mod tests {
     #[test]
     fn a_small_table_goes_all_the_way() {
         let split = data::tests::houses(900).split(100, 1, 0).unwrap();
-        let trial = Trial::run(&split, &[2.0], &[(1.0, 1.0, 1000)], 1, 0).unwrap();
+        let mut trial = Trial::run(&split, &[2.0], 1, 0).unwrap();
+        trial.runs[0].grid = tuned(&split, &[2.0], &[(1.0, 1.0, 1000)], 1, 0).unwrap().remove(0);
         assert_eq!((trial.private_rows, trial.test_rows, trial.features), (480, 120, 4));
         // Two standard normal features and an indicator; the sea adds one deviation of income.
         assert!(trial.lengths.iter().all(|length| *length > 1.2 && *length < 2.5), "{:?}", trial.lengths);

@@ -346,7 +346,9 @@ impl Lengths {
         // Rows that a model fits all but exactly say nothing of those that it does not.
         let least =
             LEAST_LENGTH * self.rows.iter().map(|row| row.gradient).sum::<f64>() / self.rows.len() as f64;
-        let candidates = (4..=20).map(|i| at(0.05 * f64::from(i))).filter(|length| *length > least);
+        // Only a symmetric law is known to keep its centre when much of it is clipped.
+        let from = if self.is_normal { 4 } else { 18 };
+        let candidates = (from..=20).map(|i| at(0.05 * f64::from(i))).filter(|length| *length > least);
         let best = candidates.map(|length| self.clip(length)).min_by(|a, b| cost(*a).total_cmp(&cost(*b)));
         best.unwrap_or_else(|| self.clip(1.0))
     }
