@@ -14,6 +14,8 @@ const MOST_HELD: usize = 150;
 const MOST_JUDGED: usize = 1000;
 /// The noise in labels where rows cannot tell it, as a share of their square.
 const GUESSED_NOISE: f64 = 0.01;
+/// And the least share of their square that a model explains.
+const LEAST_SIGNAL: f64 = 0.5;
 /// The least noise that is reckoned with, as a share of the same: labels may be exact, residuals of a model are not.
 const LEAST_NOISE: f64 = 1e-8;
 /// Clip norms are not below this share of the mean length of gradients.
@@ -112,7 +114,11 @@ impl Knowledge {
         let is_overfitted = count < 1.05 * shape.stride() as f64;
         let guess = if is_overfitted { GUESSED_NOISE } else { LEAST_NOISE };
         let least_noise = (guess * labels / count).max(f64::MIN_POSITIVE);
-        let ridge = evidence.best_ridge(least_noise);
+        // Few rows cannot tell labels that are all noise from labels that they do not explain, and a prior that takes them
+        // for noise learns nothing from private rows either.
+        let all: f64 = moments.iter().zip(geometry.multiplicities()).map(|(m, count)| m * count).sum();
+        let least_signal = if is_overfitted { LEAST_SIGNAL * labels / count / all } else { 0.0 };
+        let ridge = evidence.best_ridge(least_noise, least_signal);
         let noise = if is_overfitted { evidence.noise(ridge) } else { evidence.residual_noise(ridge) };
         let noise = noise.max(least_noise);
         let mut centre = geometry.turn(&vec![0.0; shape.weights.len()]);
@@ -235,8 +241,8 @@ impl Evidence<'_> {
         ((self.labels - explained).max(0.0) + left) / freedom.max(1.0)
     }
 
-    /// The ridge of the largest evidence whose noise is not below what is known.
-    fn best_ridge(&self, least_noise: f64) -> f64 {
+    /// The ridge of the largest evidence whose noise, and variance of weights, are not below what is known.
+    fn best_ridge(&self, least_noise: f64, least_signal: f64) -> f64 {
         let mean = self.moments.iter().sum::<f64>() / self.moments.len().max(1) as f64;
         let ridges = (0..=120).map(|i| mean * 10f64.powf(-8.0 + 0.1 * f64::from(i)));
         let log_evidence = |ridge: f64| {
@@ -244,7 +250,9 @@ impl Evidence<'_> {
             let logs: f64 = self.squares().map(|(_, moment)| (1.0 + moment / ridge).ln()).sum();
             -0.5 * (self.count * noise.ln() + self.count * self.noise(ridge) / noise + logs)
         };
-        let best = ridges.max_by(|a, b| log_evidence(*a).total_cmp(&log_evidence(*b)));
+        let is_signal =
+            |ridge: &f64| self.noise(*ridge).max(least_noise) >= least_signal * self.count * ridge;
+        let best = ridges.filter(is_signal).max_by(|a, b| log_evidence(*a).total_cmp(&log_evidence(*b)));
         best.unwrap_or(mean).max(f64::MIN_POSITIVE)
     }
 }
