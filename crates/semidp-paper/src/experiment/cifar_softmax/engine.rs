@@ -71,7 +71,12 @@ struct Drawn {
 }
 
 impl Grid<'_> {
-    fn draw(&self, coins: &mut Coins) -> Drawn {
+    /// Streams of batches and of noise: grids of one seed have the same noise, whatever their images are.
+    fn streams(&self) -> [Coins; 2] {
+        [0, 1].map(|stream| Coins::new(self.seed, stream))
+    }
+
+    fn draw(&self, [coins, noise]: &mut [Coins; 2]) -> Drawn {
         let mut images: Vec<usize> =
             self.private.iter().copied().filter(|_| coins.uniform() < self.sample_rate).collect();
         let private = images.len();
@@ -81,7 +86,7 @@ impl Grid<'_> {
             images.extend((0..self.public_batch).map(|_| public(coins)));
         }
         let noise = match self.noise_std > 0.0 {
-            true => coins.normals(self.images.width() * CLASSES),
+            true => noise.normals(self.images.width() * CLASSES),
             false => Vec::new(),
         };
         Drawn { images, private, noise }
@@ -99,12 +104,12 @@ impl Grid<'_> {
 
     fn train_group(&self, choices: &[Choice], places: Range<usize>) -> Finished {
         let (width, across) = (self.images.width(), choices.len() * CLASSES);
-        let mut coins = Coins::new(self.seed, 0);
+        let mut streams = self.streams();
         let mut weights = vec![0.0f32; width * across];
         let (mut gradient, mut mean) = (weights.clone(), weights.clone());
         let skipped = self.steps / 5;
         for step in 0..self.steps {
-            let drawn = self.draw(&mut coins);
+            let drawn = self.draw(&mut streams);
             let rows = self.images.rows(&drawn.images);
             let mut scores = vec![0.0; drawn.images.len() * across];
             multiply(&rows, (width, 1), &weights, &mut scores, (drawn.images.len(), width, across));
@@ -222,11 +227,11 @@ mod tests {
     fn plain(grid: &Grid<'_>, choice: Choice) -> [Vec<f64>; 2] {
         let width = grid.images.width();
         let Choice { rate, alpha, l2 } = choice;
-        let mut coins = Coins::new(grid.seed, 0);
+        let mut streams = grid.streams();
         let mut w = vec![0.0f64; width * CLASSES];
         let mut kept = Vec::new();
         for _ in 0..grid.steps {
-            let drawn = grid.draw(&mut coins);
+            let drawn = grid.draw(&mut streams);
             let (mut private, mut public) = (vec![0.0; w.len()], vec![0.0; w.len()]);
             for (place, image) in drawn.images.iter().enumerate() {
                 let x: Vec<f64> = grid.images.rows(&[*image]).into_iter().map(f64::from).collect();

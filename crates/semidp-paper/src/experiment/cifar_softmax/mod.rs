@@ -31,8 +31,9 @@ const ADJACENCY: Adjacency = Adjacency::AddRemove;
 const BATCH: usize = 256;
 const CLIP_NORM: f64 = 1.0;
 /// A part of the paper's grid, for Algorithm 1,
-const RATES: [f64; 6] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0];
-const ALPHAS: [f64; 6] = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0];
+const RATES: [f64; 5] = [0.05, 0.1, 0.25, 0.5, 1.0];
+const ALPHAS: [f64; 7] = [0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0];
+const ALGORITHM_1_RIDGES: [f64; 2] = [0.0, 1e-2];
 /// for DP-SGD, whose noise is all of its step,
 const DP_SGD_RATES: [f64; 8] = [0.01, 0.05, 0.1, 0.15, 0.25, 0.5, 0.75, 1.0];
 /// and for throw-away, whose gradients are not clipped and so longer.
@@ -200,12 +201,15 @@ impl Job<'_> {
     fn tuned(&self, epsilon: f64, share: Option<f64>, order: &[usize]) -> Result<(f64, Chosen)> {
         let (public, private) = order.split_at(share.map_or(0, |share| self.sizes.public(share)));
         let noise = self.noise(epsilon, private.len())?.get();
-        let pairs: Vec<(f64, f64)> = match share {
-            Some(_) => RATES.into_iter().flat_map(|rate| ALPHAS.map(|alpha| (rate, alpha))).collect(),
-            None => DP_SGD_RATES.map(|rate| (rate, 1.0)).to_vec(),
+        let plain = |rate: f64| Choice { rate, alpha: 1.0, l2: 0.0 };
+        let choices: Vec<Choice> = match share {
+            Some(_) => {
+                let weighted = RATES.into_iter().flat_map(|rate| ALPHAS.map(|alpha| (rate, alpha)));
+                let held = |(rate, alpha)| ALGORITHM_1_RIDGES.map(|l2| Choice { rate, alpha, l2 });
+                weighted.flat_map(held).collect()
+            }
+            None => DP_SGD_RATES.map(plain).to_vec(),
         };
-        let choices: Vec<Choice> =
-            pairs.into_iter().map(|(rate, alpha)| Choice { rate, alpha, l2: 0.0 }).collect();
         let name = match share {
             Some(share) => format!("cifar-softmax-algorithm-1-{epsilon}-{share}"),
             None => format!("cifar-softmax-dp-sgd-{epsilon}"),
@@ -220,7 +224,8 @@ impl Job<'_> {
             clip_norm: Some(CLIP_NORM),
             noise_std: noise * CLIP_NORM,
             steps: self.sizes.steps,
-            seed: self.settings.seed ^ epsilon.to_bits() ^ share.unwrap_or(0.0).to_bits().rotate_left(32),
+            // The same noise for every share and for DP-SGD: what differs is what they make of it.
+            seed: self.settings.seed ^ epsilon.to_bits(),
         };
         Ok((noise, self.settings.piece(&name, || self.best(&grid, &choices))?))
     }

@@ -184,7 +184,7 @@ fn setting(settings: &Settings, sizes: &Sizes) -> Value {
                   batches and noise",
         "tuned_on_validation_images": {
             "leaks": "as in the paper: no budget covers the choice",
-            "algorithm_1": { "learning_rate": RATES, "alpha": ALPHAS },
+            "algorithm_1": { "learning_rate": RATES, "alpha": ALPHAS, "ridge": ALGORITHM_1_RIDGES },
             "dp_sgd": { "learning_rate": DP_SGD_RATES, "private": "all training images" },
             "throw_away": { "learning_rate": THROW_AWAY_RATES, "ridge": RIDGES, "gradients": "not clipped" },
             "output": "the last iterate, or the mean of those after the first fifth",
@@ -239,7 +239,7 @@ fn findings(sizes: &Sizes, cells: &[Cell]) -> Vec<String> {
             -most,
             -least,
             cells.len(),
-            RATES.len() * ALPHAS.len(),
+            RATES.len() * ALPHAS.len() * ALGORITHM_1_RIDGES.len(),
             DP_SGD_RATES.len(),
             THROW_AWAY_RATES.len() * RIDGES.len(),
         ),

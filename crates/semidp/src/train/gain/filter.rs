@@ -27,7 +27,7 @@ const HELD_SHARE: f64 = 0.1;
 /// Twice the logarithm of how much likelier a wider prior must be.
 const DOUBT: f64 = 4.0;
 /// μ: how far curvatures may be off, as a share of the largest, once public rows are doubted.
-const MISTRUST: f64 = 0.5;
+const MISTRUST: f64 = 1.0;
 /// Degrees of freedom of the law by which discrepancies are judged: heavy tails, so that few do not speak for all.
 const TAILS: f64 = 3.0;
 /// A discrepancy so many standard deviations long is taken for what it is.

@@ -32,7 +32,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const FULL_STEPS: u64 = 100;
 
 /// By how much so many steps can lessen what is open, whatever the curvatures.
-const TOLD_BY_FULL_STEPS: f64 = 40.0;
+const TOLD_BY_FULL_STEPS: f64 = 20.0;
+/// At most, over [`FULL_STEPS`].
+const MOST_STEPS: f64 = 8.0;
 /// Numbers of private rows that a run looks at, if it takes more than the least number of steps.
 const MOST_NUMBERS: f64 = 2e10;
 
@@ -225,7 +227,7 @@ impl Gain {
         let told = before / left.max(f64::MIN_POSITIVE) / TOLD_BY_FULL_STEPS;
         let numbers = self.filter.rows * self.filter.knowledge.model.weights.len() as f64;
         let affordable = (MOST_NUMBERS / numbers / FULL_STEPS as f64).max(1.0);
-        (FULL_STEPS as f64 * told.min(affordable).clamp(1.0, 4.0)) as u64
+        (FULL_STEPS as f64 * told.min(affordable).clamp(1.0, MOST_STEPS)) as u64
     }
 
     fn first_clip_norm(&self) -> f64 {
