@@ -221,17 +221,4 @@ mod tests {
             assert!(draw.throw_away < zero);
         }
     }
-
-    /// One cell of the paper at full size; some minutes, so only on demand, with its times printed.
-    #[test]
-    #[ignore = "minutes"]
-    fn one_full_cell() {
-        let sizes = crate::linreg::FULL;
-        let settings = Settings::new(false, 0, 2);
-        let setting = Setting { share: 0.25, epsilon: 2.0, start: Start::Warm };
-        let clock = std::time::Instant::now();
-        let tick = || println!("a piece after {:.1} s", clock.elapsed().as_secs_f64());
-        let cell = measure(&settings, &sizes, &[setting], &tick).unwrap().remove(0);
-        println!("{:?}\n{:?}\n{:?}\n{:?}", cell.noises, cell.tuned, cell.draws, cell.autopilot);
-    }
 }

@@ -162,16 +162,7 @@ fn eigenvectors(matrix: Vec<f64>, size: usize) -> Vec<(f64, Vec<f64>)> {
 mod tests {
     use super::*;
     use crate::loss::{Logistic, Squared};
-    use semidp_core::{DenseTable, Public};
-
-    fn numbers(count: usize, seed: u64) -> Vec<f64> {
-        let mut state = seed;
-        let mut next = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 11) as f64 / (1u64 << 53) as f64 - 0.5
-        };
-        (0..count).map(|_| next()).collect()
-    }
+    use crate::train::testing::{numbers, public_rows};
 
     /// Σ λ_j u_j u_jᵀ is the matrix again, and the vectors are orthonormal; also if the matrix is singular.
     #[test]
@@ -208,7 +199,7 @@ mod tests {
         values
             .chunks_exact_mut(features + 1)
             .for_each(|row| row[features] = f64::from(u8::from(row[0] > 0.1)));
-        let rows = PublicRows::load(&Public(DenseTable::new(values, features + 1).unwrap())).unwrap();
+        let rows = public_rows(values, features);
         let model = Model::zero(features, 1, true).with_weights(numbers(features + 1, 4));
         let found = covariance(&Logistic, &model, &rows, 0.6);
         let gradients: Vec<Vec<f64>> = (0..count)
@@ -240,7 +231,7 @@ mod tests {
             values.extend((0..3).map(|j| if j == at { x[j] } else { 0.0 }));
             values.push(sign);
         }
-        let rows = PublicRows::load(&Public(DenseTable::new(values, 4).unwrap())).unwrap();
+        let rows = public_rows(values, 3);
         let model = Model::zero(3, 1, false);
         let variances = Variances {
             row: f64::NAN,

@@ -174,29 +174,14 @@ mod tests {
     use super::*;
     use crate::domain::Everywhere;
     use crate::loss::loss_named;
-    use semidp_core::{DenseTable, Public};
-
-    fn numbers(count: usize, seed: u64) -> Vec<f64> {
-        let mut state = seed;
-        let mut next = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 11) as f64 / (1u64 << 53) as f64 - 0.5
-        };
-        (0..count).map(|_| next()).collect()
-    }
-
-    fn rows(count: usize, features: usize) -> PublicRows {
-        let mut values = numbers(count * (features + 1), 8);
-        values.chunks_exact_mut(features + 1).enumerate().for_each(|(i, row)| row[features] = (i % 2) as f64);
-        PublicRows::load(&Public(DenseTable::new(values, features + 1).unwrap())).unwrap()
-    }
+    use crate::train::testing::{classes, numbers};
 
     /// The general form, solved, is the closed form for squared loss; which is w − η(H/λ_min)⁻¹g, written out.
     #[test]
     fn both_forms_agree_for_squared_loss() {
         let loss = loss_named("squared", 2).unwrap();
         for (count, features) in [(50, 6), (4, 6)] {
-            let rows = rows(count, features);
+            let rows = classes(count, features, 2);
             let shape = Model::zero(features, 1, true);
             let map = MirrorMap::new(&*loss, &rows, &shape, 0.07).unwrap();
             let (w, g) = (numbers(features + 1, 2), numbers(features + 1, 5));
@@ -232,7 +217,7 @@ mod tests {
     fn steps_solve_their_problem() {
         for name in ["logistic", "softmax", "huber"] {
             let loss = loss_named(name, 3).unwrap();
-            let rows = rows(60, 5);
+            let rows = classes(60, 5, 2);
             let shape = Model::zero(5, loss.outputs(), true);
             let w = numbers(shape.weights.len(), 4);
             let map = MirrorMap::new(&*loss, &rows, &shape.with_weights(w.clone()), 0.5).unwrap();
@@ -249,7 +234,7 @@ mod tests {
     #[test]
     fn what_cannot_be_inverted_is_refused() {
         let loss = loss_named("squared", 2).unwrap();
-        let (rows, shape) = (rows(3, 6), Model::zero(6, 1, false));
+        let (rows, shape) = (classes(3, 6, 2), Model::zero(6, 1, false));
         let refused = |regularisation: f64| match MirrorMap::new(&*loss, &rows, &shape, regularisation) {
             Ok(_) => String::new(),
             Err(error) => error.to_string(),

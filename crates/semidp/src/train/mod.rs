@@ -41,6 +41,8 @@ mod rows;
 mod semi_dp_sgd;
 mod sgd;
 mod shape;
+#[cfg(test)]
+mod testing;
 mod throw_away;
 mod tile;
 mod update;

@@ -330,22 +330,7 @@ fn mirror(matrix: &mut [f64], size: usize) {
 mod tests {
     use super::*;
     use crate::loss::loss_named;
-    use semidp_core::{DenseTable, Public};
-
-    fn numbers(count: usize, seed: u64) -> Vec<f64> {
-        let mut state = seed;
-        let mut next = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 11) as f64 / (1u64 << 53) as f64 - 0.5
-        };
-        (0..count).map(|_| next()).collect()
-    }
-
-    fn rows(count: usize, features: usize) -> PublicRows {
-        let mut values = numbers(count * (features + 1), 8);
-        values.chunks_exact_mut(features + 1).enumerate().for_each(|(i, row)| row[features] = (i % 3) as f64);
-        PublicRows::load(&Public(DenseTable::new(values, features + 1).unwrap())).unwrap()
-    }
+    use crate::train::testing::{classes, numbers};
 
     /// Turning keeps lengths and can be undone, with rows more and fewer than columns, and with several scores.
     #[test]
@@ -354,7 +339,7 @@ mod tests {
             for (count, features) in [(60, 7), (5, 9)] {
                 let loss = loss_named(name, outputs).unwrap();
                 let model = Model::zero(features, outputs, true);
-                let geometry = Geometry::new(&*loss, &model, &rows(count, features));
+                let geometry = Geometry::new(&*loss, &model, &classes(count, features, 3));
                 let w = numbers(model.weights.len(), 4);
                 let turned = geometry.turn(&w);
                 let ones = vec![1.0; geometry.directions()];
@@ -374,7 +359,7 @@ mod tests {
     fn curvatures_are_those_of_rows() {
         let loss = loss_named("squared", 2).unwrap();
         for (count, features) in [(60, 7), (5, 9)] {
-            let rows = rows(count, features);
+            let rows = classes(count, features, 3);
             let model = Model::zero(features, 1, true);
             let geometry = Geometry::new(&*loss, &model, &rows);
             let w = numbers(model.weights.len(), 4);
