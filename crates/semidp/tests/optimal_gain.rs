@@ -2,10 +2,13 @@
 
 use semidp::domain::Everywhere;
 use semidp::loss::{Logistic, Loss, Squared};
-use semidp::train::{Conduct, Given, PublicRows, Recipe, Trained, TrainingData, algorithm_named};
+use semidp::train::{
+    Conduct, Given, Keeping, Progress, PublicRows, Recipe, Trained, TrainingData, algorithm_named,
+};
 use semidp_accounting::PrivacyBudget;
 use semidp_core::{Adjacency, Delta, DenseTable, Epsilon, Private, Public, Randomness};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use support::Numbers;
 
 mod support;
@@ -44,6 +47,18 @@ fn problem(seed: u64, counts: (usize, usize), apart: f64, is_class: bool) -> Pro
 }
 
 fn train(name: &str, problem: &Problem, loss: &dyn Loss, epsilon: f64, seed: u64) -> Trained {
+    let conduct = Conduct::new(Randomness::Seed(seed));
+    try_to_train(name, problem, loss, epsilon, conduct, &mut |_| ()).unwrap()
+}
+
+fn try_to_train(
+    name: &str,
+    problem: &Problem,
+    loss: &dyn Loss,
+    epsilon: f64,
+    conduct: Conduct<'_>,
+    on_step: &mut dyn FnMut(Progress<'_>),
+) -> semidp::Result<Trained> {
     let budget = PrivacyBudget::Approximate {
         epsilon: Epsilon::new(epsilon).unwrap(),
         delta: Delta::new(1e-6).unwrap(),
@@ -60,8 +75,7 @@ fn train(name: &str, problem: &Problem, loss: &dyn Loss, epsilon: f64, seed: u64
         private: Private::new(problem.private.clone()).boxed(),
         public: Some(problem.public.clone()),
     };
-    let conduct = Conduct::new(Randomness::Seed(seed));
-    algorithm_named(name).unwrap().train(&recipe, data, conduct, &mut |_| ()).unwrap()
+    algorithm_named(name).unwrap().train(&recipe, data, conduct, on_step)
 }
 
 /// ‖w − w*‖², which is the excess of squared loss.
@@ -146,6 +160,36 @@ fn misleading_rows_are_noticed() {
         assert!(believed >= 6, "{}: {believed}", loss.name());
         let (mean, error) = summary(&differences);
         assert!(mean < error, "{}: {mean} ± {error}", loss.name());
+    }
+}
+
+/// A run that has come to doubt public rows ends in the same bits if it is interrupted, before or after it did.
+#[test]
+fn doubting_runs_go_on() {
+    let misleading = problem(3, (400, 6000), 0.3, false);
+    let path = std::env::temp_dir().join(format!("semidp-doubting-{}", std::process::id()));
+    let stop = Arc::new(AtomicBool::new(false));
+    let go = |keeping: &Keeping, stop_at: u64| {
+        let conduct = Conduct { keeping: Some(keeping), ..Conduct::new(Randomness::OperatingSystem) };
+        try_to_train("optimal-gain", &misleading, &Squared, 2.0, conduct, &mut |progress| {
+            stop.store(progress.step >= stop_at, Ordering::Relaxed);
+        })
+    };
+    let begin = || Keeping::begin(&path, Randomness::Seed(3)).unwrap().until(stop.clone());
+    let kept = begin();
+    let whole = go(&kept, u64::MAX).unwrap();
+    kept.end().unwrap();
+    assert!(told(&whole, "public-data").as_str().unwrap().starts_with("doubted"));
+    for stop_at in [3, 60, 99] {
+        let kept = begin();
+        let interrupted = go(&kept, stop_at);
+        assert!(matches!(interrupted, Err(semidp::Error::Interrupted { step, .. }) if step == stop_at));
+        drop(kept);
+        let kept = Keeping::resume(&path).unwrap();
+        let trained = go(&kept, u64::MAX).unwrap();
+        kept.end().unwrap();
+        assert_eq!(trained.model, whole.model, "{stop_at}");
+        assert_eq!(trained.certificate, whole.certificate);
     }
 }
 
