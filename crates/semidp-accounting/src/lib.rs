@@ -11,6 +11,7 @@ pub mod convert;
 mod error;
 mod event;
 mod guarantee;
+pub mod local;
 mod math;
 
 pub use accountant::{Accountant, Answer, LARGEST_EPSILON, delta, epsilon};

@@ -1,6 +1,7 @@
 //! Numerical tools that the accountants share.
 
 pub(crate) mod normal;
+pub(crate) mod quadrature;
 pub(crate) mod search;
 
 /// `ln(1 - q + q e^x)` without overflow and without cancellation for small `q` or `x`.
