@@ -4,6 +4,8 @@
 //! and rotations are gathered and applied to strips of the eigenvectors that stay in a cache, on several threads. Strips do
 //! not meet, so the number of threads changes no bit.
 
+use super::wide::wide;
+
 /// A matrix as its eigenvectors (rows of `vectors`) and eigenvalues, smallest first.
 pub(super) struct Eigen {
     pub(super) values: Vec<f64>,
@@ -48,6 +50,7 @@ struct Tridiagonal {
 }
 
 /// The inner product, in eight sums that need not wait for each other.
+#[inline(always)]
 pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     let mut sums = [0.0; 8];
     let ((xs, x_rest), (ys, y_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
@@ -87,21 +90,35 @@ fn reduce(matrix: &mut [f64], size: usize) -> Tridiagonal {
         reflectors[k] = factor;
         // One pass: the waiting update, and the product with the new vector.
         let mut product = vec![0.0; size];
-        for i in k + 1..size {
-            let (left, right) = (v[i], w[i]);
-            let line = &mut matrix[i * size..][k + 1..size];
-            if left != 0.0 || right != 0.0 {
-                for ((x, v), w) in line.iter_mut().zip(&v[k + 1..]).zip(&w[k + 1..]) {
-                    *x -= left * w + right * v;
-                }
-            }
-            product[i] = factor * dot(line, &next[k + 1..]);
-        }
+        let below = k + 1..size;
+        wide::pass(
+            &mut matrix[below.start * size..],
+            &mut product[below.clone()],
+            &v[below.clone()],
+            &w[below.clone()],
+            &next[below],
+        );
+        product.iter_mut().for_each(|x| *x *= factor);
         let half = 0.5 * factor * dot(&product[k + 1..], &next[k + 1..]);
         product.iter_mut().zip(&next).for_each(|(p, v)| *p -= half * v);
         (v, w) = (next, product);
     }
     Tridiagonal { diagonal, beside, reflectors }
+}
+
+/// A ← A − v·wᵀ − w·vᵀ and A·next of the new one, for the last rows and columns of a matrix.
+#[inline(always)]
+fn pass(rows: &mut [f64], product: &mut [f64], v: &[f64], w: &[f64], next: &[f64]) {
+    let size = rows.len() / v.len();
+    for (((line, product), left), right) in rows.chunks_exact_mut(size).zip(product).zip(v).zip(w) {
+        let line = &mut line[size - v.len()..];
+        if *left != 0.0 || *right != 0.0 {
+            for ((x, v), w) in line.iter_mut().zip(v).zip(w) {
+                *x -= left * w + right * v;
+            }
+        }
+        *product = dot(line, next);
+    }
 }
 
 /// Turns components `at` and `at + 1`.
@@ -171,17 +188,39 @@ fn rotate(strips: &mut [Vec<[f64; STRIP]>], rotations: &[Rotation]) {
     std::thread::scope(|scope| {
         for some in strips.chunks_mut(share) {
             scope.spawn(move || {
-                for strip in some {
-                    for Rotation { at, cosine, sine } in rotations {
-                        let [a, b] = &mut strip[*at..at + 2] else { continue };
-                        for (x, y) in a.iter_mut().zip(b) {
-                            (*x, *y) = (cosine * *x - sine * *y, sine * *x + cosine * *y);
-                        }
-                    }
-                }
+                some.iter_mut().for_each(|strip| wide::rotate_strip(strip, rotations));
             });
         }
     });
+}
+
+#[inline(always)]
+fn rotate_strip(strip: &mut [[f64; STRIP]], rotations: &[Rotation]) {
+    for Rotation { at, cosine, sine } in rotations {
+        let [a, b] = &mut strip[*at..at + 2] else { continue };
+        for (x, y) in a.iter_mut().zip(b) {
+            (*x, *y) = (cosine * *x - sine * *y, sine * *x + cosine * *y);
+        }
+    }
+}
+
+/// x ← x − factor·v·(vᵀx) for the last components of some vectors, one component of all of them a line.
+#[inline(always)]
+fn reflect(lines: &mut [[f64; STRIP]], v: &[f64], factor: f64) {
+    let mut along = [0.0; STRIP];
+    for (v, line) in v.iter().zip(&*lines) {
+        along.iter_mut().zip(line).for_each(|(sum, x)| *sum += v * x);
+    }
+    along.iter_mut().for_each(|sum| *sum *= factor);
+    for (v, line) in v.iter().zip(lines) {
+        line.iter_mut().zip(&along).for_each(|(x, sum)| *x -= v * sum);
+    }
+}
+
+wide! {
+    fn pass(rows: &mut [f64], product: &mut [f64], v: &[f64], w: &[f64], next: &[f64]);
+    fn rotate_strip(strip: &mut [[f64; super::STRIP]], rotations: &[super::Rotation]);
+    fn reflect(lines: &mut [[f64; super::STRIP]], v: &[f64], factor: f64);
 }
 
 /// Undoes the reflections on eigenvectors, a few at a time, and puts them in order.
@@ -207,14 +246,7 @@ fn reflect_back(
                     }
                     for k in (0..size.saturating_sub(1)).rev() {
                         let v = &matrix[k * size..][k + 1..size];
-                        let mut along = [0.0; STRIP];
-                        for (v, line) in v.iter().zip(&panel[k + 1..]) {
-                            along.iter_mut().zip(line).for_each(|(sum, x)| *sum += v * x);
-                        }
-                        along.iter_mut().for_each(|sum| *sum *= reflectors[k]);
-                        for (v, line) in v.iter().zip(&mut panel[k + 1..]) {
-                            line.iter_mut().zip(&along).for_each(|(x, sum)| *x -= v * sum);
-                        }
+                        wide::reflect(&mut panel[k + 1..], v, reflectors[k]);
                     }
                     for (column, row) in rows.chunks_exact_mut(size).enumerate() {
                         row.iter_mut().zip(&panel).for_each(|(x, line)| *x = line[column]);

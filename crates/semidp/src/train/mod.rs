@@ -46,6 +46,7 @@ mod testing;
 mod throw_away;
 mod tile;
 mod update;
+mod wide;
 
 pub use accelerated::{Accelerated, Acceleration};
 pub use algorithm::{

@@ -2,8 +2,9 @@
 //! against DP-SGD and throw-away, from zero, in batches of 256.
 //!
 //! As in the paper, step size and weight are chosen on validation images, of which no budget knows: these columns leak,
-//! and their noise is emulated (see [`engine`]). The autopilot stands beside them; it chooses nothing on private or
-//! validation images, goes through the kernel, and has a certificate.
+//! and their noise is emulated (see [`engine`]). They are tuned on one draw of public images, batches and noise, and measured on
+//! others. The autopilot stands beside them; it chooses nothing on private or validation images, goes through the kernel, and has a
+//! certificate.
 
 mod engine;
 mod images;
@@ -13,6 +14,7 @@ use super::Experiment;
 use crate::autopilot::{self, trained};
 use crate::coins::Coins;
 use crate::files::Folder;
+use crate::parallel::in_order;
 use crate::{Error, Outcome, Result, Settings};
 use engine::{Choice, Grid, OUTPUTS, right};
 use images::{CLASSES, Images};
@@ -25,6 +27,7 @@ use semidp_core::{
 };
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const DELTA: f64 = 1e-6;
 const ADJACENCY: Adjacency = Adjacency::AddRemove;
@@ -48,6 +51,10 @@ struct Sizes {
     validation: Range<usize>,
     test: usize,
     steps: u64,
+    /// Draws that are measured on, beside the one that is tuned on.
+    draws: u64,
+    /// Of those, the first so many for the autopilot, which takes longer than a tuned run.
+    autopilot_draws: u64,
     epsilons: &'static [f64],
     shares: &'static [f64],
 }
@@ -60,6 +67,8 @@ impl Sizes {
                 validation: 40_000..42_000,
                 test: 2000,
                 steps: 250,
+                draws: 2,
+                autopilot_draws: 2,
                 epsilons: &[2.0],
                 shares: &[0.04, 0.3],
             },
@@ -68,6 +77,8 @@ impl Sizes {
                 validation: 40_000..50_000,
                 test: 10_000,
                 steps: 2000,
+                draws: 5,
+                autopilot_draws: 3,
                 epsilons: &[0.5, 2.0, 8.0],
                 shares: &[0.01, 0.04, 0.1, 0.3],
             },
@@ -103,20 +114,65 @@ impl Experiment for CifarSoftmax {
     }
 }
 
+/// What is tuned, and with what.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Method {
+    /// Public and private images.
+    One { epsilon: f64, share: f64 },
+    /// All images are private.
+    DpSgd { epsilon: f64 },
+    /// Public images alone, as the paper's SGD without clipping.
+    ThrowAway { share: f64 },
+}
+
+impl Method {
+    /// The name of its pieces.
+    fn name(self) -> String {
+        match self {
+            Self::One { epsilon, share } => format!("cifar-softmax-algorithm-1-{epsilon}-{share}"),
+            Self::DpSgd { epsilon } => format!("cifar-softmax-dp-sgd-{epsilon}"),
+            Self::ThrowAway { share } => format!("cifar-softmax-throw-away-{share}"),
+        }
+    }
+
+    /// Everything that is tried.
+    fn choices(self) -> Vec<Choice> {
+        match self {
+            Self::One { .. } => {
+                let weighted = RATES.into_iter().flat_map(|rate| ALPHAS.map(|alpha| (rate, alpha)));
+                let held = |(rate, alpha)| ALGORITHM_1_RIDGES.map(|l2| Choice { rate, alpha, l2 });
+                weighted.flat_map(held).collect()
+            }
+            Self::DpSgd { .. } => DP_SGD_RATES.map(|rate| Choice { rate, alpha: 1.0, l2: 0.0 }).to_vec(),
+            Self::ThrowAway { .. } => {
+                let held = |rate: f64| RIDGES.map(|l2| Choice { rate, alpha: 0.0, l2 });
+                THROW_AWAY_RATES.into_iter().flat_map(held).collect()
+            }
+        }
+    }
+}
+
 /// The best of a grid for the validation images.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Chosen {
     choice: Choice,
     output: String,
     validation_error: f64,
-    /// `1` for each test image that it gets right, `0` for the others.
-    right: String,
+}
+
+/// A method as it was tuned, and its test errors on other draws.
+#[derive(Debug, Clone, PartialEq)]
+struct Tuned {
+    /// The noise multiplier, if there is noise.
+    noise: f64,
+    chosen: Chosen,
+    errors: Vec<f64>,
 }
 
 /// An untuned run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Untuned {
-    right: String,
+    error: f64,
     certified: f64,
 }
 
@@ -124,13 +180,17 @@ struct Untuned {
 struct Cell {
     epsilon: f64,
     share: f64,
-    /// Of private images for Algorithm 1, and of all images for DP-SGD.
-    noise: f64,
-    dp_sgd_noise: f64,
-    algorithm_1: Chosen,
-    dp_sgd: Chosen,
-    throw_away: Chosen,
-    autopilot: Option<Untuned>,
+    algorithm_1: Tuned,
+    dp_sgd: Tuned,
+    throw_away: Tuned,
+    /// On the first of the same draws.
+    autopilot: Vec<Untuned>,
+}
+
+/// The training images in a random order. Public ones are the first, those of a small share among those of a large.
+struct Draw {
+    number: u64,
+    order: Vec<usize>,
 }
 
 struct Job<'j> {
@@ -143,47 +203,43 @@ struct Job<'j> {
 
 impl Job<'_> {
     fn run(&self, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Vec<Cell>> {
-        let sizes = &self.sizes;
-        let (epsilons, shares) = (sizes.epsilons.len() as u64, sizes.shares.len() as u64);
-        let total = epsilons + shares + 2 * epsilons * shares;
-        let mut finished = 0;
-        let mut step = || {
-            finished += 1;
-            progress(finished, total);
-        };
-        // The images in a random order; public ones are the first, those of a small share among those of a large.
-        let order = Coins::new(self.settings.seed, 0).shuffled(sizes.training);
-        let throw_away: Vec<Chosen> = sizes
-            .shares
+        let Sizes { epsilons, shares, draws, autopilot_draws, .. } = &self.sizes;
+        let (budgets, settings) = (epsilons.len() as u64, (epsilons.len() * shares.len()) as u64);
+        let total = (1 + draws) * (shares.len() as u64 + budgets + settings) + autopilot_draws * settings;
+        let finished = AtomicU64::new(0);
+        let tick = || progress(finished.fetch_add(1, Ordering::Relaxed) + 1, total);
+        let draws: Vec<Draw> = (0..=*draws).map(|number| self.draw(number)).collect();
+        let of_shares: Vec<Tuned> = shares
             .iter()
-            .map(|share| {
-                let chosen = self.throw_away(*share, &order[..sizes.public(*share)]);
-                step();
-                chosen
-            })
+            .map(|share| self.tuned(Method::ThrowAway { share: *share }, &draws, &tick))
             .collect::<Result<_>>()?;
         let mut cells = Vec::new();
-        for epsilon in sizes.epsilons {
-            let (dp_sgd_noise, dp_sgd) = self.tuned(*epsilon, None, &order)?;
-            step();
-            for (share, throw_away) in sizes.shares.iter().zip(&throw_away) {
-                let (noise, algorithm_1) = self.tuned(*epsilon, Some(*share), &order)?;
-                step();
-                let autopilot = self.autopilot(*epsilon, *share, &order)?;
-                step();
+        for &epsilon in *epsilons {
+            let dp_sgd = self.tuned(Method::DpSgd { epsilon }, &draws, &tick)?;
+            for (&share, throw_away) in shares.iter().zip(&of_shares) {
                 cells.push(Cell {
-                    epsilon: *epsilon,
-                    share: *share,
-                    noise,
-                    dp_sgd_noise,
-                    algorithm_1,
+                    epsilon,
+                    share,
+                    algorithm_1: self.tuned(Method::One { epsilon, share }, &draws, &tick)?,
                     dp_sgd: dp_sgd.clone(),
                     throw_away: throw_away.clone(),
-                    autopilot,
+                    autopilot: draws[1..=*autopilot_draws as usize]
+                        .iter()
+                        .map(|draw| self.autopilot(epsilon, share, draw).inspect(|_| tick()))
+                        .collect::<Result<_>>()?,
                 });
             }
         }
         Ok(cells)
+    }
+
+    fn draw(&self, number: u64) -> Draw {
+        Draw { number, order: Coins::new(self.settings.seed, number).shuffled(self.sizes.training) }
+    }
+
+    /// Draws differ in their noise, too; methods and shares of one ε do not: what differs is what they make of it.
+    fn seed(&self, of: f64, draw: &Draw) -> u64 {
+        self.settings.seed ^ of.to_bits() ^ draw.number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
     fn budget(epsilon: f64) -> Result<PrivacyBudget> {
@@ -197,57 +253,54 @@ impl Job<'_> {
         Ok(noise_for(Self::budget(epsilon)?, ADJACENCY, sampling, steps, private as u64)?)
     }
 
-    /// Algorithm 1 with a share of public images, or DP-SGD, to which all are private; and its noise multiplier.
-    fn tuned(&self, epsilon: f64, share: Option<f64>, order: &[usize]) -> Result<(f64, Chosen)> {
-        let (public, private) = order.split_at(share.map_or(0, |share| self.sizes.public(share)));
-        let noise = self.noise(epsilon, private.len())?.get();
-        let plain = |rate: f64| Choice { rate, alpha: 1.0, l2: 0.0 };
-        let choices: Vec<Choice> = match share {
-            Some(_) => {
-                let weighted = RATES.into_iter().flat_map(|rate| ALPHAS.map(|alpha| (rate, alpha)));
-                let held = |(rate, alpha)| ALGORITHM_1_RIDGES.map(|l2| Choice { rate, alpha, l2 });
-                weighted.flat_map(held).collect()
-            }
-            None => DP_SGD_RATES.map(plain).to_vec(),
+    /// The grid of a method on a draw, with this noise multiplier.
+    fn grid<'g>(&'g self, method: Method, draw: &'g Draw, noise: f64) -> Grid<'g> {
+        let (public, private): (&[usize], &[usize]) = match method {
+            Method::One { share, .. } => draw.order.split_at(self.sizes.public(share)),
+            Method::DpSgd { .. } => (&[], &draw.order),
+            Method::ThrowAway { share } => (&draw.order[..self.sizes.public(share)], &[]),
         };
-        let name = match share {
-            Some(share) => format!("cifar-softmax-algorithm-1-{epsilon}-{share}"),
-            None => format!("cifar-softmax-dp-sgd-{epsilon}"),
+        let seed = match method {
+            Method::One { epsilon, .. } | Method::DpSgd { epsilon } => self.seed(epsilon, draw),
+            Method::ThrowAway { share } => self.seed(share, draw),
         };
-        let grid = Grid {
+        Grid {
             images: &self.training,
             private,
             public,
-            sample_rate: BATCH as f64 / private.len() as f64,
+            sample_rate: if private.is_empty() { 0.0 } else { BATCH as f64 / private.len() as f64 },
             batch: BATCH as f64,
             public_batch: BATCH,
-            clip_norm: Some(CLIP_NORM),
+            clip_norm: (!private.is_empty()).then_some(CLIP_NORM),
             noise_std: noise * CLIP_NORM,
             steps: self.sizes.steps,
-            // The same noise for every share and for DP-SGD: what differs is what they make of it.
-            seed: self.settings.seed ^ epsilon.to_bits(),
-        };
-        Ok((noise, self.settings.piece(&name, || self.best(&grid, &choices))?))
+            seed,
+        }
     }
 
-    /// SGD on public images alone, as the paper's, without clipping.
-    fn throw_away(&self, share: f64, public: &[usize]) -> Result<Chosen> {
-        let grid = Grid {
-            images: &self.training,
-            private: &[],
-            public,
-            sample_rate: 0.0,
-            batch: BATCH as f64,
-            public_batch: BATCH,
-            clip_norm: None,
-            noise_std: 0.0,
-            steps: self.sizes.steps,
-            seed: self.settings.seed ^ share.to_bits(),
+    /// A method tuned on the first draw and measured on the others.
+    fn tuned(&self, method: Method, draws: &[Draw], tick: &(dyn Fn() + Sync)) -> Result<Tuned> {
+        let training = self.sizes.training;
+        let noise = match method {
+            Method::One { epsilon, share } => self.noise(epsilon, training - self.sizes.public(share))?.get(),
+            Method::DpSgd { epsilon } => self.noise(epsilon, training)?.get(),
+            Method::ThrowAway { .. } => 0.0,
         };
-        let choice = |rate: f64, l2: f64| Choice { rate, alpha: 0.0, l2 };
-        let choices: Vec<Choice> =
-            THROW_AWAY_RATES.into_iter().flat_map(|rate| RIDGES.map(|l2| choice(rate, l2))).collect();
-        self.settings.piece(&format!("cifar-softmax-throw-away-{share}"), || self.best(&grid, &choices))
+        let chosen: Chosen = self
+            .settings
+            .piece(&method.name(), || self.best(&self.grid(method, &draws[0], noise), &method.choices()))?;
+        tick();
+        let output = OUTPUTS.iter().position(|name| *name == chosen.output).unwrap_or(0);
+        let errors = in_order(draws.len() as u64 - 1, self.settings.threads, &|_| tick(), |place| {
+            let draw = &draws[place as usize + 1];
+            let name = format!("{}-draw{}", method.name(), draw.number);
+            self.settings.piece(&name, || {
+                let finished = self.grid(method, draw, noise).train(&[chosen.choice], 1)?;
+                let test: Vec<usize> = (0..self.sizes.test).collect();
+                Ok(error_of(&right(&self.test, &test, &finished, 1)?[0][output]))
+            })
+        })?;
+        Ok(Tuned { noise, chosen, errors })
     }
 
     /// Trains a grid and keeps what is best on the validation images.
@@ -261,19 +314,12 @@ impl Job<'_> {
         });
         let (choice, output, validation_error) =
             each.min_by(|a, b| a.2.total_cmp(&b.2)).unwrap_or((0, 0, 1.0));
-        let test: Vec<usize> = (0..self.sizes.test).collect();
-        let right = right(&self.test, &test, &finished, threads)?;
-        Ok(Chosen {
-            choice: choices[choice],
-            output: OUTPUTS[output].into(),
-            validation_error,
-            right: text(&right[choice][output]),
-        })
+        Ok(Chosen { choice: choices[choice], output: OUTPUTS[output].into(), validation_error })
     }
 
-    /// The library without tuning, through the kernel. None where it cannot yet train so many weights.
-    fn autopilot(&self, epsilon: f64, share: f64, order: &[usize]) -> Result<Option<Untuned>> {
-        let (public, private) = order.split_at(self.sizes.public(share));
+    /// The library without tuning, through the kernel.
+    fn autopilot(&self, epsilon: f64, share: f64, draw: &Draw) -> Result<Untuned> {
+        let (public, private) = draw.order.split_at(self.sizes.public(share));
         let loss = Softmax::new(CLASSES)?;
         let recipe = Recipe {
             loss: &loss,
@@ -287,13 +333,12 @@ impl Job<'_> {
                 ..Given::default()
             },
         };
-        let name = format!("cifar-softmax-{}-{epsilon}-{share}", autopilot::NAME);
-        let untuned = self.settings.piece(&name, || {
+        let name = format!("cifar-softmax-{}-{epsilon}-{share}-draw{}", autopilot::NAME, draw.number);
+        self.settings.piece(&name, || {
             let width = self.training.width();
             let table = |images: &[usize]| DenseTable::new(self.training.labelled(images), width);
             let known = PublicRows::load(&Public(table(public)?))?;
-            let seed = self.settings.seed ^ epsilon.to_bits();
-            let private = Box::new(table(private)?);
+            let (private, seed) = (Box::new(table(private)?), self.seed(epsilon, draw));
             let trained =
                 trained(autopilot::NAME, &recipe, private, Some(known), seed, self.settings.threads)?;
             let test: Vec<usize> = (0..self.sizes.test).collect();
@@ -307,20 +352,14 @@ impl Job<'_> {
                 })
                 .collect();
             let certified = trained.certificate.guarantee.epsilon.get();
-            Ok(Untuned { right: text(&right), certified })
-        })?;
-        Ok(Some(untuned))
+            Ok(Untuned { error: error_of(&right), certified })
+        })
     }
 }
 
 /// The share of images that are not right.
 fn error_of(right: &[bool]) -> f64 {
     1.0 - right.iter().filter(|is_right| **is_right).count() as f64 / right.len() as f64
-}
-
-/// One letter an image.
-fn text(right: &[bool]) -> String {
-    right.iter().map(|is_right| if *is_right { '1' } else { '0' }).collect()
 }
 
 #[cfg(test)]
@@ -336,6 +375,8 @@ mod tests {
             validation: 1000..1200,
             test: 200,
             steps: 20,
+            draws: 2,
+            autopilot_draws: 2,
             epsilons: &[8.0],
             shares: &[0.1, 0.3],
         };
@@ -345,19 +386,32 @@ mod tests {
             training: Images::synthetic(20, 1200, 1),
             test: Images::synthetic(20, 200, 2),
         };
-        let cells = job.run(&|_, _| ()).unwrap();
+        let ticks = AtomicU64::new(0);
+        let cells = job
+            .run(&|finished, total| {
+                assert!(finished <= total);
+                ticks.fetch_add(1, Ordering::Relaxed);
+            })
+            .unwrap();
+        // Five things are tuned and measured on two draws; two settings have an autopilot.
+        assert_eq!(ticks.into_inner(), 5 * 3 + 2 * 2);
         assert_eq!(cells.len(), 2);
         for cell in &cells {
-            assert!(cell.noise > cell.dp_sgd_noise, "fewer private images, each more often in a batch");
-            let untuned = cell.autopilot.as_ref().unwrap();
-            assert!(untuned.certified <= 8.0 && untuned.certified > 7.9, "{}", untuned.certified);
-            // Of ten classes: far better than a guess.
-            for right in [&cell.algorithm_1.right, &cell.throw_away.right, &untuned.right] {
-                assert_eq!(right.len(), 200);
-                assert!(right.matches('1').count() > 100, "{right}");
+            let noises = (cell.algorithm_1.noise, cell.dp_sgd.noise);
+            assert!(noises.0 > noises.1, "fewer private images, each more often in a batch");
+            assert!(cell.autopilot.iter().all(|run| run.certified <= 8.0 && run.certified > 7.9));
+            let untuned: Vec<f64> = cell.autopilot.iter().map(|run| run.error).collect();
+            // A guess is wrong in 0.9 of 200 images, give or take 0.02.
+            for errors in [&cell.algorithm_1.errors, &cell.throw_away.errors, &untuned] {
+                assert_eq!(errors.len(), 2);
+                assert!(errors.iter().all(|error| *error < 0.75), "{errors:?}");
             }
         }
         assert_eq!(cells[0].dp_sgd, cells[1].dp_sgd);
+        // What is measured on has other public images and other noise than what was tuned on.
+        let [tuned_on, measured_on] = [0, 1].map(|number| job.draw(number));
+        assert_ne!(tuned_on.order, measured_on.order);
+        assert_ne!(job.seed(8.0, &tuned_on), job.seed(8.0, &measured_on));
         let outcome = outcome::outcome(&CifarSoftmax, &settings, &job.sizes, &cells);
         assert_eq!(outcome.tables[0].rows.len(), 2);
         for table in &outcome.tables {
