@@ -11,11 +11,13 @@
 //! One file a mechanism, and a line in [`RANDOMIZERS`].
 
 mod duchi;
+mod law;
 mod privunit;
 mod privunit_g;
 mod sphere;
 
 use crate::{Epsilon, Error, Result};
+pub use law::CapLaw;
 use serde::Serialize;
 pub use sphere::cap_probability;
 
@@ -69,6 +71,12 @@ impl Cap {
     /// The mean squared error of a report of a vector of this length, at most 1.
     pub fn mse_at(&self, length: f64) -> f64 {
         self.mse + (1.0 - length) * (1.0 + length)
+    }
+
+    /// The angle between the rim and the middle of the cap.
+    fn angle(&self) -> f64 {
+        // For small angles the cosine has lost what the error, tan², still has.
+        if self.gamma < 0.7 { self.gamma.acos() } else { self.mse.sqrt().atan() }
     }
 
     /// ln(p(1−Q)/((1−p)Q)), which is ε up to rounding.

@@ -10,6 +10,7 @@ mod source;
 mod streamed;
 
 pub use memory::InMemory;
+pub(crate) use piece::{ANOTHER_SHAPE, TOO_FEW, fits};
 pub use private::Private;
 pub use public::Public;
 pub use sampling::Sampling;

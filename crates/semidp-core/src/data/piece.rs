@@ -5,9 +5,9 @@ use crate::query::RowLengths;
 use std::ops::Range;
 
 /// What is wrong with a source that shows rows of another width, or sparse rows with entries nowhere.
-pub(super) const ANOTHER_SHAPE: &str = "it shows rows of another shape than promised";
+pub(crate) const ANOTHER_SHAPE: &str = "it shows rows of another shape than promised";
 /// What is wrong with a source that does not show all of a block.
-pub(super) const TOO_FEW: &str = "it holds fewer units than promised";
+pub(crate) const TOO_FEW: &str = "it holds fewer units than promised";
 
 /// Some rows of one kind.
 pub(super) struct Piece {
@@ -46,7 +46,7 @@ pub(super) fn add(pieces: &mut Vec<Piece>, shown: &Block<'_>, units: Range<usize
 }
 
 /// Whether a block has whole rows of this width, and a sparse one entries where it says.
-pub(super) fn fits(block: &Block<'_>, width: usize) -> bool {
+pub(crate) fn fits(block: &Block<'_>, width: usize) -> bool {
     fn dense<T>(block: &DenseBlock<'_, T>, width: usize) -> bool {
         block.width == width && block.values.len().is_multiple_of(width.max(1))
     }

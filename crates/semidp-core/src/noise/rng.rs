@@ -26,6 +26,8 @@ pub(crate) enum Purpose {
     Fingerprint = 4,
     /// The key of the keys of noise that belongs to a sum.
     Bound = 5,
+    /// The report of one person.
+    Report = 6,
 }
 
 /// Where the key of a run comes from.
