@@ -10,6 +10,7 @@
 
 pub mod domain;
 mod error;
+pub mod local;
 pub mod loss;
 pub mod mean;
 pub mod theory;

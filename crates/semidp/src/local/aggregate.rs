@@ -1,0 +1,260 @@
+//! The server's side: reports come in one by one, from anybody; what is not a report of this round is refused by name.
+//!
+//! A malicious person can send any report that the law allows, so one report moves the mean of n by at most 2B/n, B the length of a
+//! report ([`Header::longest`]); for `privunitg` B is a bound that honest reports exceed once in 10⁹ times.
+
+use crate::{Error, Result};
+use semidp_accounting::Epsilon;
+use semidp_accounting::local::{Cap, Directions, randomizer_named};
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+
+/// The version of the form.
+pub const FORMAT: &str = "semidp-report/1";
+/// Rounding of a report's length.
+const SLACK: f64 = 1e-9;
+
+/// What all reports of a round have in common.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    /// Always [`FORMAT`].
+    pub format: String,
+    /// The name of the round: people report once in each.
+    pub round: String,
+    /// The randomiser.
+    pub mechanism: String,
+    /// Numbers of a vector.
+    pub dimension: usize,
+    /// ε of one report.
+    pub epsilon: Epsilon,
+    /// R.
+    pub radius: f64,
+}
+
+impl Header {
+    /// The constants that reports of this header were made with.
+    pub fn cap(&self) -> Result<Cap> {
+        if self.format != FORMAT {
+            return Err(Error::invalid("format", format!("`{}`", self.format), FORMAT));
+        }
+        super::positive("radius", self.radius)?;
+        Ok(randomizer_named(&self.mechanism)?.at(self.dimension, self.epsilon)?)
+    }
+
+    /// No report is longer; and, but for normal coordinates, none is shorter.
+    pub fn longest(&self, cap: &Cap) -> f64 {
+        let unit = self.radius / cap.m;
+        match cap.directions {
+            Directions::Sphere => unit,
+            // ‖g‖² ≤ d + 2√(dx) + 2x but once in e^x times (Laurent and Massart 2000), x = 21; T adds at most γ + 9/√d.
+            Directions::Normal => {
+                let d = cap.dimension as f64;
+                let across = (d + 2.0 * (21.0 * d).sqrt() + 42.0) / d;
+                unit * (across + (cap.gamma + 9.0 / d.sqrt()).powi(2)).sqrt()
+            }
+        }
+    }
+}
+
+/// 128 random bits that tell reports apart, and say nothing of who sent them.
+pub type ReportId = u128;
+
+/// One report.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report<'r> {
+    /// What it says of itself.
+    pub header: &'r Header,
+    /// Its number.
+    pub id: ReportId,
+    /// The randomised vector.
+    pub vector: &'r [f64],
+}
+
+/// Why a report is not one of this round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// Another form, round, mechanism, dimension, ε or radius.
+    Mixture,
+    /// A number that was there before.
+    Replay,
+    /// Not as many numbers as its header says.
+    Width,
+    /// A number that is none.
+    NotFinite,
+    /// No report of this mechanism has this length.
+    Support,
+}
+
+impl Refusal {
+    /// In words.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Mixture => "its round, mechanism or parameters are not those of the first report",
+            Self::Replay => "its id was there before",
+            Self::Width => "it has not as many numbers as its dimension",
+            Self::NotFinite => "a number in it is not finite",
+            Self::Support => "no report of its mechanism has this length",
+        }
+    }
+}
+
+/// The sum of reports so far.
+pub struct Aggregate {
+    header: Header,
+    cap: Cap,
+    longest: f64,
+    sum: Vec<f64>,
+    /// What rounding left out of each sum.
+    rest: Vec<f64>,
+    seen: HashSet<ReportId>,
+}
+
+impl Aggregate {
+    /// For reports of this header.
+    pub fn new(header: Header) -> Result<Self> {
+        let cap = header.cap()?;
+        let (longest, zeros) = (header.longest(&cap), vec![0.0; header.dimension]);
+        Ok(Self { header, cap, longest, sum: zeros.clone(), rest: zeros, seen: HashSet::new() })
+    }
+
+    /// Takes a report, or leaves everything as it was.
+    pub fn add(&mut self, report: &Report<'_>) -> std::result::Result<(), Refusal> {
+        if *report.header != self.header {
+            return Err(Refusal::Mixture);
+        }
+        if report.vector.len() != self.header.dimension {
+            return Err(Refusal::Width);
+        }
+        if report.vector.iter().any(|x| !x.is_finite()) {
+            return Err(Refusal::NotFinite);
+        }
+        let length = report.vector.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let is_too_short = self.cap.directions == Directions::Sphere && length < self.longest * (1.0 - SLACK);
+        if is_too_short || !(length <= self.longest * (1.0 + SLACK)) {
+            return Err(Refusal::Support);
+        }
+        if !self.seen.insert(report.id) {
+            return Err(Refusal::Replay);
+        }
+        // Kahan's sum: a million reports are a hundred times as long as their mean, or more.
+        for ((sum, rest), x) in self.sum.iter_mut().zip(&mut self.rest).zip(report.vector) {
+            let add = x - *rest;
+            let total = *sum + add;
+            *rest = (total - *sum) - add;
+            *sum = total;
+        }
+        Ok(())
+    }
+
+    /// What its reports have in common.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Their constants.
+    pub fn cap(&self) -> &Cap {
+        &self.cap
+    }
+
+    /// Reports so far.
+    pub fn len(&self) -> u64 {
+        self.seen.len() as u64
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.seen.is_empty()
+    }
+
+    /// How far one person could have moved the mean.
+    pub fn influence(&self) -> f64 {
+        2.0 * self.longest / self.seen.len().max(1) as f64
+    }
+
+    /// The mean of reports, if there is one.
+    pub fn mean(&self) -> Option<Vec<f64>> {
+        let count = self.seen.len() as f64;
+        (count > 0.0).then(|| self.sum.iter().map(|sum| sum / count).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use semidp_core::{DenseTable, Private, Randomizer, Randomness};
+
+    fn header(mechanism: &str, dimension: usize) -> Header {
+        Header {
+            format: FORMAT.into(),
+            round: "spring".into(),
+            mechanism: mechanism.into(),
+            dimension,
+            epsilon: Epsilon::new(3.0).unwrap(),
+            radius: 2.0,
+        }
+    }
+
+    /// Reports of `count` copies of a vector.
+    fn reports(header: &Header, vector: &[f64], count: usize) -> Vec<Vec<f64>> {
+        let mechanism = randomizer_named(&header.mechanism).unwrap();
+        let randomizer = Randomizer::new(mechanism, header.dimension, header.epsilon, header.radius).unwrap();
+        let rows = Private::new(DenseTable::new(vector.repeat(count), vector.len()).unwrap());
+        let mut all = Vec::new();
+        randomizer.reports(&rows, Randomness::Seed(2), 2, &mut |report| all.push(report.to_vec())).unwrap();
+        all
+    }
+
+    /// Every honest report is taken, and their mean is the vector within 6.5 standard errors in every coordinate.
+    #[test]
+    fn honest_reports_give_the_mean() {
+        for mechanism in ["duchi", "privunit", "privunitg"] {
+            let (header, x) = (header(mechanism, 4), [1.0, -0.5, 0.25, 0.0]);
+            let mut all = Aggregate::new(header.clone()).unwrap();
+            for (id, vector) in (0..).zip(reports(&header, &x, 20_000)) {
+                all.add(&Report { header: &header, id, vector: &vector }).unwrap();
+            }
+            assert_eq!(all.len(), 20_000);
+            // No coordinate varies more than a whole report.
+            let error = 6.5 * 2.0 * (all.cap().mean_square() / 20_000.0).sqrt();
+            for (mean, x) in all.mean().unwrap().iter().zip(&x) {
+                assert!((mean - x).abs() < error, "{mechanism}: {mean} {x}");
+            }
+            assert!((all.influence() - 2.0 * all.longest / 20_000.0).abs() < 1e-15);
+        }
+    }
+
+    #[test]
+    fn what_is_no_report_is_refused_and_changes_nothing() {
+        let header = header("privunit", 4);
+        let all_reports = reports(&header, &[0.1, 0.2, 0.3, 0.4], 2);
+        let good = &all_reports[0];
+        let mut all = Aggregate::new(header.clone()).unwrap();
+        assert!(all.is_empty() && all.mean().is_none());
+        all.add(&Report { header: &header, id: 7, vector: good }).unwrap();
+        let before = all.mean();
+        let refused = |all: &mut Aggregate, header: &Header, id: u128, vector: &[f64]| {
+            all.add(&Report { header, id, vector }).unwrap_err()
+        };
+        for other in [
+            Header { round: "autumn".into(), ..header.clone() },
+            Header { epsilon: Epsilon::new(3.5).unwrap(), ..header.clone() },
+            Header { radius: 2.5, ..header.clone() },
+            Header { mechanism: "duchi".into(), ..header.clone() },
+        ] {
+            assert_eq!(refused(&mut all, &other, 8, good), Refusal::Mixture);
+        }
+        assert_eq!(refused(&mut all, &header, 7, &all_reports[1]), Refusal::Replay);
+        assert_eq!(refused(&mut all, &header, 8, &good[..3]), Refusal::Width);
+        let with = |x: f64| [x, good[1], good[2], good[3]];
+        assert_eq!(refused(&mut all, &header, 8, &with(f64::NAN)), Refusal::NotFinite);
+        assert_eq!(refused(&mut all, &header, 8, &with(good[0] + 0.01)), Refusal::Support);
+        let longer: Vec<f64> = good.iter().map(|x| 1e200 * x).collect();
+        assert_eq!(refused(&mut all, &header, 8, &longer), Refusal::Support);
+        assert_eq!((all.mean(), all.len()), (before, 1));
+        // A refused number may come again with a report that is one.
+        all.add(&Report { header: &header, id: 8, vector: &all_reports[1] }).unwrap();
+        assert!(Aggregate::new(Header { format: "x".into(), ..header.clone() }).is_err());
+        assert!(Aggregate::new(Header { dimension: 0, ..header }).is_err());
+    }
+}
