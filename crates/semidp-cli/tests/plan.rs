@@ -179,3 +179,48 @@ fn training_is_planned_too() {
         &["n-private", "2^53"],
     );
 }
+
+/// The reference values of the local model: one report, and what 100 public rows do to 900 of them.
+#[test]
+fn local_plans_are_those_of_the_reference() {
+    let answer = json("plan local --dim 100 --epsilon 1 --n-private 900 --n-public 100");
+    let names: Vec<&str> =
+        answer["randomizers"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["duchi", "privunit", "privunitg"]);
+    assert_eq!(answer["best_randomizer"], "privunit");
+    assert_eq!(answer["best"], "semi-ldp-weighted");
+    let of = |name: &str| {
+        let all = answer["estimators"].as_array().unwrap();
+        number(all.iter().find(|one| one["name"] == name).unwrap(), "/mse")
+    };
+    assert!((of("throw-away") - 0.01).abs() < 1e-12);
+    assert!((of("semi-ldp-uniform") - 0.567_413_632_342_308).abs() < 1e-9);
+    assert!((of("semi-ldp-weighted") - 0.009_859_231_697_952).abs() < 1e-11);
+    // Privacy: p(1-Q)/((1-p)Q) = e^epsilon.
+    for one in answer["randomizers"].as_array().unwrap() {
+        let [p, beyond, q] = ["/p", "/beyond", "/cap_probability"].map(|field| number(one, field));
+        assert!(((p / beyond * (1.0 - q) / q).ln() - 1.0).abs() < 1e-10, "{one}");
+    }
+    assert_eq!(answer["rates"].as_array().unwrap().len(), 3);
+    // On the line everything is randomised response, and exact.
+    let line = json("plan local --dim 1 --epsilon 2");
+    let mse = 1.0 / 1f64.sinh().powi(2);
+    assert!((number(&line, "/randomizers/0/mse") / mse - 1.0).abs() < 1e-12);
+    assert_eq!(line["best_randomizer"], "duchi");
+    assert_eq!(line["randomizers"][1]["arithmetic"], "exact");
+    assert!(line["estimators"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn local_plans_refuse_by_name() {
+    for (arguments, named) in [
+        ("--dim 0 --epsilon 1", "dim"),
+        ("--dim 3 --epsilon 0", "epsilon"),
+        ("--dim 3 --epsilon 51", "epsilon"),
+        ("--dim 3 --epsilon 1 --n-private 0 --n-public 0", "n-private"),
+        ("--dim 3 --epsilon 1 --n-private 9 --mean-norm 2", "mean-norm"),
+        ("--dim 3 --epsilon 1 --n-private 9 --std 2", "std"),
+    ] {
+        refused(&format!("plan local {arguments}"), &[named]);
+    }
+}

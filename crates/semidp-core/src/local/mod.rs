@@ -73,15 +73,24 @@ impl Randomizer {
         (self.cap.directions == Directions::Sphere).then_some(self.radius / self.cap.m)
     }
 
-    /// A report of every unit, in order, a vector each. Who asks the same people again pays again: this certifies one report each.
+    /// A report of every unit, in order, a vector each. This certifies one report each, so it takes the rows with it: a second
+    /// question to the same people would cost them another ε.
+    /// ```compile_fail,E0382
+    /// # use semidp_core::*;
+    /// # fn try_it(randomizer: Randomizer, rows: Private<DenseTable<f32>>) -> Result<()> {
+    /// randomizer.reports(rows, Randomness::OperatingSystem, 1, &mut |_| ())?;
+    /// randomizer.reports(rows, Randomness::OperatingSystem, 1, &mut |_| ())?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn reports<S: BlockSource>(
         &self,
-        units: &Private<S>,
+        units: Private<S>,
         randomness: Randomness,
         threads: usize,
         visit: &mut dyn FnMut(&[f64]),
     ) -> Result<Certificate> {
-        let (source, d) = (units.open(), self.cap.dimension);
+        let (source, d) = (units.into_inner(), self.cap.dimension);
         if source.width() != d {
             return Err(Error::Shape {
                 what: "the private table",

@@ -14,7 +14,7 @@ fn reports(randomizer: &Randomizer, vector: &[f64], count: usize, seed: u64) -> 
     let table = DenseTable::new(vector.repeat(count), vector.len()).unwrap();
     let mut found = Vec::new();
     randomizer
-        .reports(&Private::new(table), Randomness::Seed(seed), 2, &mut |report| found.push(report.to_vec()))
+        .reports(Private::new(table), Randomness::Seed(seed), 2, &mut |report| found.push(report.to_vec()))
         .unwrap();
     assert_eq!(found.len(), count);
     found
@@ -173,7 +173,7 @@ fn rows_are_taken_as_they_should() {
     let of = |table: DenseTable<f64>, threads: usize| {
         let mut found = Vec::new();
         randomizer
-            .reports(&Private::new(table), Randomness::Seed(4), threads, &mut |r| found.push(r.to_vec()))
+            .reports(Private::new(table), Randomness::Seed(4), threads, &mut |r| found.push(r.to_vec()))
             .unwrap();
         found
     };
@@ -185,14 +185,14 @@ fn rows_are_taken_as_they_should() {
     let sparse = CsrTable::new(offsets, vec![1; 700], vec![0.5; 700], 3).unwrap();
     let mut found = Vec::new();
     let certificate = randomizer
-        .reports(&Private::new(sparse), Randomness::Seed(4), 1, &mut |r| found.push(r.to_vec()))
+        .reports(Private::new(sparse), Randomness::Seed(4), 1, &mut |r| found.push(r.to_vec()))
         .unwrap();
     assert!(found == of(rows([0.0, 0.5, 0.0]), 1));
     assert_eq!((certificate.guarantee.epsilon.get(), certificate.guarantee.delta.get()), (2.0, 0.0));
     assert_eq!(certificate.guarantee.trust, Trust::Local);
     assert!(certificate.verify().unwrap().valid);
     let narrow = Private::new(DenseTable::new(vec![1.0f32, 2.0], 2).unwrap());
-    assert!(randomizer.reports(&narrow, Randomness::Seed(1), 1, &mut |_| ()).is_err());
+    assert!(randomizer.reports(narrow, Randomness::Seed(1), 1, &mut |_| ()).is_err());
     let mechanism = randomizer_named("duchi").unwrap();
     for (dimension, epsilon, radius) in [(0, 1.0, 1.0), (3, 0.0, 1.0), (3, 51.0, 1.0), (3, 1.0, f64::NAN)] {
         assert!(Randomizer::new(mechanism, dimension, Epsilon::new(epsilon).unwrap(), radius).is_err());

@@ -201,7 +201,7 @@ mod tests {
         let randomizer = Randomizer::new(mechanism, header.dimension, header.epsilon, header.radius).unwrap();
         let rows = Private::new(DenseTable::new(vector.repeat(count), vector.len()).unwrap());
         let mut all = Vec::new();
-        randomizer.reports(&rows, Randomness::Seed(2), 2, &mut |report| all.push(report.to_vec())).unwrap();
+        randomizer.reports(rows, Randomness::Seed(2), 2, &mut |report| all.push(report.to_vec())).unwrap();
         all
     }
 

@@ -44,10 +44,10 @@ impl Setting {
 
     /// The length of the mean vector and the root of the total variance. Both come from public rows or from the user.
     pub fn with_moments(self, length: f64, std: f64) -> Result<Self> {
-        positive("std", std)?;
-        if !(0.0..=self.radius).contains(&length) {
-            return Err(Error::invalid("mean-norm", length, "at least 0 and at most the radius"));
+        if !(0.0..self.radius).contains(&length) {
+            return Err(Error::invalid("mean-norm", length, "at least 0 and below the radius"));
         }
+        positive("std", std)?;
         let most = (self.radius * self.radius - length * length).sqrt();
         if std > most * (1.0 + 1e-12) {
             let requirement = "at most sqrt(radius^2 - mean-norm^2): vectors of the ball do not vary more";

@@ -1,5 +1,6 @@
 //! `semidp plan`: how good a result will be, before any private row is read.
 
+mod local;
 mod mean;
 mod train;
 
@@ -20,6 +21,7 @@ use std::path::Path;
 #[derive(Subcommand)]
 pub enum Plan {
     Mean(mean::PlanMean),
+    Local(local::PlanLocal),
     Train(train::PlanTrain),
 }
 
@@ -28,6 +30,7 @@ impl Plan {
     pub fn run(self, output: &Output) -> Result<(), Failure> {
         match self {
             Self::Mean(command) => command.run(output),
+            Self::Local(command) => command.run(output),
             Self::Train(command) => command.run(output),
         }
     }
