@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
 /// The version of the form.
-pub const FORMAT: &str = "semidp-report/1";
+pub const REPORT_FORMAT: &str = "semidp-report/1";
 /// Rounding of a report's length.
 const SLACK: f64 = 1e-9;
 
@@ -18,7 +18,7 @@ const SLACK: f64 = 1e-9;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
-    /// Always [`FORMAT`].
+    /// Always [`REPORT_FORMAT`].
     pub format: String,
     /// The name of the round: people report once in each.
     pub round: String,
@@ -35,8 +35,8 @@ pub struct Header {
 impl Header {
     /// The constants that reports of this header were made with.
     pub fn cap(&self) -> Result<Cap> {
-        if self.format != FORMAT {
-            return Err(Error::invalid("format", format!("`{}`", self.format), FORMAT));
+        if self.format != REPORT_FORMAT {
+            return Err(Error::invalid("format", format!("`{}`", self.format), REPORT_FORMAT));
         }
         super::positive("radius", self.radius)?;
         Ok(randomizer_named(&self.mechanism)?.at(self.dimension, self.epsilon)?)
@@ -131,7 +131,7 @@ impl Aggregate {
         }
         let length = report.vector.iter().map(|x| x * x).sum::<f64>().sqrt();
         let is_too_short = self.cap.directions == Directions::Sphere && length < self.longest * (1.0 - SLACK);
-        if is_too_short || !(length <= self.longest * (1.0 + SLACK)) {
+        if is_too_short || length > self.longest * (1.0 + SLACK) {
             return Err(Refusal::Support);
         }
         if !self.seen.insert(report.id) {
@@ -186,7 +186,7 @@ mod tests {
 
     fn header(mechanism: &str, dimension: usize) -> Header {
         Header {
-            format: FORMAT.into(),
+            format: REPORT_FORMAT.into(),
             round: "spring".into(),
             mechanism: mechanism.into(),
             dimension,

@@ -16,7 +16,7 @@
 
 mod aggregate;
 
-pub use aggregate::{Aggregate, Header, Refusal, Report, ReportId};
+pub use aggregate::{Aggregate, Header, REPORT_FORMAT, Refusal, Report, ReportId};
 
 use crate::{Error, Result};
 use semidp_accounting::local::Cap;
