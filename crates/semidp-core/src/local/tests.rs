@@ -48,19 +48,14 @@ fn reports_are_unbiased_and_as_far_off_as_predicted() {
                 all.iter()
                     .for_each(|report| mean.iter_mut().zip(report).for_each(|(m, r)| *m += r / count as f64));
                 let off: f64 = mean.iter().zip(&x).map(|(m, x)| (m - x).powi(2)).sum();
-                // A quadratic form of normal numbers exceeds this once in 10⁹ times (Laurent and Massart 2000); one
-                // direction, the vector's, may have all of the variance.
-                let worst = trace / count as f64;
-                let spread = worst / dimension as f64;
-                let bound = spread * (dimension as f64 + 2.0 * (21.0 * dimension as f64).sqrt() + 42.0);
-                assert!(
-                    off < bound.max(42.0 * worst),
-                    "{} {dimension} {epsilon}: {off} {bound}",
-                    mechanism.name
-                );
-                if dimension >= 10 {
-                    assert!(off < 1.6 * bound, "{} {dimension} {epsilon}: {off} {bound}", mechanism.name);
-                }
+                // The variance along the vector, and in each direction across it. A quadratic form of normal numbers exceeds the
+                // bound below once in 10⁹ times (Laurent and Massart 2000).
+                let along = all.iter().map(|report| (dot(report, &x) / length - length).powi(2)).sum::<f64>();
+                let (along, others) = (along / count as f64, (dimension - 1) as f64);
+                let across = if dimension > 1 { (trace - along).max(0.0) / others } else { 0.0 };
+                let spread = (21.0 * (along * along + others * across * across)).sqrt();
+                let bound = (trace + 2.0 * spread + 42.0 * along.max(across)) / count as f64;
+                assert!(off < bound, "{} {dimension} {epsilon}: {off} {bound}", mechanism.name);
                 let squares: Vec<f64> = all
                     .iter()
                     .map(|report| report.iter().zip(&x).map(|(r, x)| (r - x).powi(2)).sum())
