@@ -11,7 +11,7 @@
 //! * **Caps**: T from its quantiles, the rest of the report orthogonal to v. Real arithmetic: "idealised".
 //!
 //! A report takes the same steps whatever the vector is and on whichever side it falls; how many words the normal numbers take depends on
-//! themselves alone.
+//! themselves alone. What is not promised: that a processor takes the same time for subnormal numbers as for others.
 
 mod normal;
 
@@ -195,7 +195,8 @@ impl Randomizer {
     /// Makes a unit vector of it, and returns the length that it had after clipping.
     fn prepare(&self, vector: &mut [f64]) -> f64 {
         let largest = vector.iter().fold(0.0f64, |largest, x| largest.max(x.abs()));
-        let is_usable = vector.iter().all(|x| x.is_finite()) && largest > 0.0;
+        // No short cut: every vector is looked at to its end.
+        let is_usable = vector.iter().fold(largest > 0.0, |is_usable, x| is_usable & x.is_finite());
         let scale = if is_usable { largest } else { 1.0 };
         vector.iter_mut().for_each(|x| *x /= scale);
         let length = dot(vector, vector).sqrt();
