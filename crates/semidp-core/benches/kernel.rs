@@ -207,5 +207,39 @@ fn gradient(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, noise, clipped_sum, gradient);
+/// Reports of the local model, beside the normal numbers that each of them takes.
+fn report(criterion: &mut Criterion) {
+    const PEOPLE: usize = 2000;
+    const COLUMNS: usize = 1000;
+    let mut group = criterion.benchmark_group("report");
+    group.sample_size(SAMPLES);
+    group.throughput(Throughput::Elements(PEOPLE as u64));
+    for mechanism in semidp_accounting::local::RANDOMIZERS {
+        let randomizer = Randomizer::new(mechanism, COLUMNS, Epsilon::new(2.0).unwrap(), 1.0).unwrap();
+        let rows = || Private::new(DenseTable::new(vec![0.03f32; PEOPLE * COLUMNS], COLUMNS).unwrap());
+        let size = format!("{}/{PEOPLE} vectors of {COLUMNS}/{THREADS} threads", mechanism.name);
+        group.bench_function(size, |bencher| {
+            let ask = |rows| {
+                let mut sum = 0.0;
+                randomizer
+                    .reports(rows, Randomness::OperatingSystem, THREADS, &mut |report| sum += report[0])
+                    .unwrap();
+                sum
+            };
+            bencher.iter_batched(rows, ask, BatchSize::LargeInput);
+        });
+    }
+    let mut generator = ChaCha20Rng::from_seed([1; 32]);
+    group.bench_function(
+        format!("normal numbers alone, rand_distr/{PEOPLE} x {COLUMNS}/1 thread"),
+        |bencher| {
+            bencher.iter(|| {
+                (0..PEOPLE * COLUMNS).map(|_| -> f64 { StandardNormal.sample(&mut generator) }).sum::<f64>()
+            });
+        },
+    );
+    group.finish();
+}
+
+criterion_group!(benches, noise, clipped_sum, gradient, report);
 criterion_main!(benches);
