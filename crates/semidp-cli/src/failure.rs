@@ -27,6 +27,11 @@ impl Failure {
         Self { code: BAD_INPUT, message: message.into(), hint: Some(hint.into()) }
     }
 
+    /// It would cost more privacy than was allowed.
+    pub fn budget(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { code: BUDGET_REFUSED, message: message.into(), hint: Some(hint.into()) }
+    }
+
     /// Anything else.
     pub fn other(message: impl Into<String>) -> Self {
         Self { code: OTHER, message: message.into(), hint: None }
@@ -321,6 +326,10 @@ fn hint_for(name: &str) -> String {
         "learning-rate" => "the length of a step, as in --learning-rate 0.1",
         "alpha" => "the weight of the private gradient; leave it out to use the best one",
         "loss" => "leave it out to use the usual one, or take --loss huber for robust regression",
+        "schedule" => "weighted is best where nothing is known; with --l2 leave it out",
+        "trust" => {
+            "give --trust local, where everybody randomises their own gradient, or choose another --algorithm"
+        }
         "domain" => "the set that models are kept in, as in --domain ball:10",
         "algorithm" => "leave it out to use the best one",
         "sampling" => "poisson is the usual one; one-pass uses each private row once",
@@ -328,6 +337,8 @@ fn hint_for(name: &str) -> String {
         "memory" => "memory for the private rows, as in --memory 4GB; --memory 0 streams them",
         "l2" => "leave it out, or take a small number as in --l2 0.001",
         "dataset" => "any name that you give the private rows, as in --dataset patients-2024",
+        "round" => "people report once in each round, as in --round spring-2024",
+        "expect-reports" => "the number of people who reported, as in --expect-reports 1000",
         "grid-scale" => "0.5 halves the step of the grid, as in --grid-scale 0.5",
         _ => "every command explains itself: `semidp --help`, `semidp account --help`",
     }

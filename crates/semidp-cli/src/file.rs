@@ -65,6 +65,11 @@ impl Reserved {
         written.map_err(|error| cannot_write(&self.option, &self.path, error))
     }
 
+    /// For more than lines of text; nothing is where the path says yet.
+    pub fn writer(&mut self) -> &mut impl Write {
+        &mut self.file
+    }
+
     /// Puts what was written where the path says, at once.
     pub fn keep(mut self) -> Result<(), Failure> {
         let written = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
@@ -82,7 +87,7 @@ impl Drop for Reserved {
     }
 }
 
-fn cannot_write(option: &str, path: &Path, error: io::Error) -> Failure {
+pub fn cannot_write(option: &str, path: &Path, error: io::Error) -> Failure {
     Failure::input(
         format!("{option}: cannot write {}: {error}", path.display()),
         "give the path of a file in an existing folder that you may write to",
@@ -135,7 +140,7 @@ fn destination(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// A file is durable only once the folder that lists it is.
-fn sync_folder(path: &Path) -> io::Result<()> {
+pub fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }

@@ -15,9 +15,9 @@ pub struct PromiseOptions {
     #[arg(long, value_enum, default_value_t = AdjacencyName::ReplaceOne)]
     adjacency: AdjacencyName,
 
-    /// Who sees the private rows: a curator (central), or nobody but their owner (local)
-    #[arg(long, value_enum, default_value_t = TrustName::Central)]
-    trust: TrustName,
+    /// Who sees the private rows: a curator (central), or nobody but their owner (local) [default: central]
+    #[arg(long, value_enum)]
+    trust: Option<TrustName>,
 }
 
 impl PromiseOptions {
@@ -26,12 +26,17 @@ impl PromiseOptions {
         self.adjacency.adjacency()
     }
 
-    /// Who is trusted.
-    pub fn trust(self) -> Trust {
-        match self.trust {
+    /// Who is trusted, if it was said.
+    pub fn given_trust(self) -> Option<Trust> {
+        self.trust.map(|trust| match trust {
             TrustName::Central => Trust::Central,
             TrustName::Local => Trust::Local,
-        }
+        })
+    }
+
+    /// Who is trusted.
+    pub fn trust(self) -> Trust {
+        self.given_trust().unwrap_or(Trust::Central)
     }
 }
 

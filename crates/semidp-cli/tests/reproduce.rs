@@ -20,6 +20,8 @@ fn experiments_are_listed() {
         [
             "rates",
             "mean-estimation",
+            "local-mean",
+            "local-sgd",
             "divergence",
             "hessian-regularisation",
             "noise-tables",

@@ -68,6 +68,44 @@ impl Schema {
     }
 }
 
+impl Schema {
+    /// Takes the columns of a file for numbers that are what they are, whatever its rows: for a person's own file, where there are no
+    /// public rows to learn from. A cell that is no number counts as zero.
+    ///
+    /// Unless columns are asked for, it is all of them but those that the file says are no numbers. Then a file of text must
+    /// begin with their names, and a name that is a number is taken for a forgotten header: neither it nor any other name of the file is
+    /// told in an error.
+    pub fn of_numbers(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<Self> {
+        let path = path.as_ref();
+        let names: Vec<String> = match columns {
+            Some(columns) => columns.iter().map(|name| name.to_string()).collect(),
+            None => {
+                // Without names for its columns, a file of text has as many as its rows say.
+                let file = file::open(path, table::ROWS_PER_BLOCK, Some(&[]))?;
+                let is_number = |column: &&FileColumn| {
+                    matches!(column.kind, FileKind::Number | FileKind::Untyped) && !column.name.is_empty()
+                };
+                file.columns().iter().filter(is_number).map(|column| column.name.clone()).collect()
+            }
+        };
+        let unnamed = |reason| Err(Error::unreadable(path, reason));
+        let mut seen = HashSet::new();
+        if columns.is_none() {
+            if names.is_empty() {
+                return unnamed("it names no column of numbers");
+            }
+            if names.iter().any(|name| name.trim().parse::<f64>().is_ok_and(f64::is_finite)) {
+                return unnamed("its first line must be the names of the columns, not numbers");
+            }
+            if !names.iter().all(|name| seen.insert(name)) {
+                return unnamed("two of its columns have one name");
+            }
+        }
+        let kind = Kind::Number { impute: 0.0, range: None };
+        Schema::new(names.into_iter().map(|name| Column { name, kind: kind.clone() }).collect())
+    }
+}
+
 /// All columns that have a name and a type that means something.
 fn all_columns(path: &Path, columns: &[FileColumn]) -> Result<(Vec<usize>, Vec<Skipped>)> {
     let (mut wanted, mut skipped) = (Vec::new(), Vec::new());

@@ -139,3 +139,19 @@ fn encodings_fit_their_schema() {
         assert!(matches!(Encoding::new(&schema, bad), Err(Error::InvalidFeature { .. })));
     }
 }
+
+#[test]
+fn a_persons_own_file_is_numbers_as_they_are() {
+    let file = write("own.csv", "a,b\n1,x\n,2\n");
+    let expected = |names: &[&str]| Schema::new(names.iter().map(|name| number(name, 0.0, None)).collect());
+    assert_eq!(Schema::of_numbers(&file, None).unwrap(), expected(&["a", "b"]).unwrap());
+    // Whether the file has a column is seen when it is opened.
+    assert_eq!(Schema::of_numbers(&file, Some(&["c"])).unwrap(), expected(&["c"]).unwrap());
+    for (name, text) in [("bare.csv", "0.25,0.5\n1,2\n"), ("same.csv", "secret,secret\n1,2\n")] {
+        let error = Schema::of_numbers(write(name, text), None).unwrap_err().to_string();
+        assert!(error.contains(name) && !error.contains("0.25") && !error.contains("secret"), "{error}");
+    }
+    // Nobody says how many columns there are but the rows.
+    assert!(Schema::of_numbers(write("own.data", "1,2\n"), None).is_err());
+    assert_eq!(Schema::of_numbers(write("own.data", "1,2\n"), Some(&["x1"])).unwrap().columns().len(), 1);
+}

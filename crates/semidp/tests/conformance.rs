@@ -3,7 +3,7 @@
 use semidp::domain::{Ball, Everywhere};
 use semidp::loss::*;
 use semidp::train::*;
-use semidp_accounting::{PrivacyBudget, Rho};
+use semidp_accounting::{Arithmetic, PrivacyBudget, Rho, Trust};
 use semidp_core::*;
 use std::path::Path;
 use std::sync::Arc;
@@ -41,6 +41,30 @@ fn public(count: usize, is_class: bool) -> PublicRows {
 
 fn approximate() -> PrivacyBudget {
     PrivacyBudget::Approximate { epsilon: Epsilon::new(2.0).unwrap(), delta: Delta::new(1e-5).unwrap() }
+}
+
+fn pure() -> PrivacyBudget {
+    PrivacyBudget::Pure { epsilon: Epsilon::new(8.0).unwrap() }
+}
+
+fn is_local(algorithm: &dyn Algorithm) -> bool {
+    algorithm.trust() == Trust::Local
+}
+
+/// Adjacencies and budgets that an algorithm can do with.
+fn promises(algorithm: &dyn Algorithm) -> Vec<(Adjacency, PrivacyBudget)> {
+    let zcdp = PrivacyBudget::Zcdp { rho: Rho::new(0.4).unwrap(), stated_at: Delta::new(1e-6).unwrap() };
+    if is_local(algorithm) {
+        return vec![(Adjacency::ReplaceOne, pure())];
+    }
+    let both = [Adjacency::ReplaceOne, Adjacency::AddRemove];
+    both.into_iter().flat_map(|adjacency| [approximate(), zcdp].map(|budget| (adjacency, budget))).collect()
+}
+
+/// A recipe that an algorithm can do with.
+fn suited<'a>(algorithm: &dyn Algorithm, loss: &'a dyn Loss) -> Recipe<'a> {
+    let (adjacency, budget) = promises(algorithm)[0];
+    recipe(loss, budget, adjacency)
 }
 
 fn recipe<'a>(loss: &'a dyn Loss, budget: PrivacyBudget, adjacency: Adjacency) -> Recipe<'a> {
@@ -85,60 +109,58 @@ fn names_are_found_and_listed() {
 /// open the rows promise nothing.
 #[test]
 fn budgets_are_kept() {
-    let zcdp = PrivacyBudget::Zcdp { rho: Rho::new(0.4).unwrap(), stated_at: Delta::new(1e-6).unwrap() };
     for algorithm in ALGORITHMS {
-        for adjacency in [Adjacency::ReplaceOne, Adjacency::AddRemove] {
-            for budget in [approximate(), zcdp] {
-                let recipe = recipe(&Squared, budget, adjacency);
-                let trained = train(algorithm, &recipe, 2000, Some(public(80, false)), 1).unwrap();
-                let certificate = trained.certificate;
-                let guarantee = certificate.guarantee;
-                let verdict = certificate.verify().unwrap();
-                let name = algorithm.name();
-                match algorithm.private_use() {
-                    PrivateUse::Budgeted => {
-                        assert!(verdict.valid, "{name}: {:?}", verdict.objections);
-                        assert_eq!(guarantee.adjacency, adjacency);
-                        assert_eq!(certificate.arithmetic, semidp_accounting::Arithmetic::Exact);
-                        assert!(certificate.mechanism.starts_with(&format!("train: {name}, ")));
-                        match budget {
-                            PrivacyBudget::Approximate { epsilon, delta } => {
-                                assert!(guarantee.epsilon <= epsilon && guarantee.delta == delta, "{name}");
-                                assert!(guarantee.epsilon.get() > 0.98 * epsilon.get(), "{name}");
-                            }
-                            PrivacyBudget::Zcdp { rho, .. } => {
-                                let spent = guarantee.rho.unwrap().get();
-                                assert!(spent <= rho.get() && spent > 0.98 * rho.get(), "{name}: {spent}");
-                            }
-                            PrivacyBudget::Pure { .. } => unreachable!(),
+        for (adjacency, budget) in promises(algorithm) {
+            let recipe = recipe(&Squared, budget, adjacency);
+            let trained = train(algorithm, &recipe, 2000, Some(public(80, false)), 1).unwrap();
+            let certificate = trained.certificate;
+            let guarantee = certificate.guarantee;
+            let verdict = certificate.verify().unwrap();
+            let name = algorithm.name();
+            match algorithm.private_use() {
+                PrivateUse::Budgeted => {
+                    assert!(verdict.valid, "{name}: {:?}", verdict.objections);
+                    assert_eq!(guarantee.adjacency, adjacency);
+                    let is_exact = certificate.arithmetic == Arithmetic::Exact;
+                    assert_eq!((guarantee.trust, is_exact), (algorithm.trust(), !is_local(algorithm)));
+                    assert!(certificate.mechanism.starts_with(&format!("train: {name}, ")));
+                    match budget {
+                        PrivacyBudget::Approximate { epsilon, delta } => {
+                            assert!(guarantee.epsilon <= epsilon && guarantee.delta == delta, "{name}");
+                            assert!(guarantee.epsilon.get() > 0.98 * epsilon.get(), "{name}");
+                        }
+                        PrivacyBudget::Zcdp { rho, .. } => {
+                            let spent = guarantee.rho.unwrap().get();
+                            assert!(spent <= rho.get() && spent > 0.98 * rho.get(), "{name}: {spent}");
+                        }
+                        PrivacyBudget::Pure { epsilon } => {
+                            assert_eq!((guarantee.epsilon, guarantee.delta.get()), (epsilon, 0.0));
                         }
                     }
-                    PrivateUse::Nothing => {
-                        assert!(
-                            verdict.valid && guarantee.epsilon.get() == 0.0 && certificate.events.is_empty()
-                        );
-                    }
-                    PrivateUse::Opened => {
-                        assert!(!verdict.valid && verdict.epsilon == Epsilon::UNBOUNDED);
-                        assert!(verdict.objections[0].contains("declassified"));
-                        let json = serde_json::to_value(&certificate).unwrap();
-                        assert!(json["guarantee"]["epsilon"].is_null(), "{json}");
-                        let read = Certificate::from_value(json.clone()).unwrap();
-                        assert_eq!(read, certificate);
-                        // Without the reason, no epsilon is no certificate.
-                        let mut silent = json;
-                        silent.as_object_mut().unwrap().remove("declassified");
-                        assert!(Certificate::from_value(silent).is_err());
-                    }
                 }
-                // Every hyper-parameter has one value and a known source.
-                let entries = &certificate.hyperparameters;
-                for one in entries {
-                    let sources =
-                        ["user", "public data", "theory", "calibration", "default", "released gradients"];
-                    assert!(sources.contains(&one.source.as_str()), "{name}: {one:?}");
-                    assert_eq!(entries.iter().filter(|other| other.name == one.name).count(), 1, "{one:?}");
+                PrivateUse::Nothing => {
+                    assert!(verdict.valid && guarantee.epsilon.get() == 0.0 && certificate.events.is_empty());
                 }
+                PrivateUse::Opened => {
+                    assert!(!verdict.valid && verdict.epsilon == Epsilon::UNBOUNDED);
+                    assert!(verdict.objections[0].contains("declassified"));
+                    let json = serde_json::to_value(&certificate).unwrap();
+                    assert!(json["guarantee"]["epsilon"].is_null(), "{json}");
+                    let read = Certificate::from_value(json.clone()).unwrap();
+                    assert_eq!(read, certificate);
+                    // Without the reason, no epsilon is no certificate.
+                    let mut silent = json;
+                    silent.as_object_mut().unwrap().remove("declassified");
+                    assert!(Certificate::from_value(silent).is_err());
+                }
+            }
+            // Every hyper-parameter has one value and a known source.
+            let entries = &certificate.hyperparameters;
+            for one in entries {
+                let sources =
+                    ["user", "public data", "theory", "calibration", "default", "released gradients"];
+                assert!(sources.contains(&one.source.as_str()), "{name}: {one:?}");
+                assert_eq!(entries.iter().filter(|other| other.name == one.name).count(), 1, "{one:?}");
             }
         }
     }
@@ -148,7 +170,7 @@ fn budgets_are_kept() {
 fn the_same_seed_gives_the_same_bits_whatever_the_threads() {
     for algorithm in ALGORITHMS {
         for (loss, is_class) in [(&Squared as &dyn Loss, false), (&Logistic, true)] {
-            let recipe = recipe(loss, approximate(), Adjacency::ReplaceOne);
+            let recipe = suited(algorithm, loss);
             let bits = |threads: usize| -> Vec<u64> {
                 let trained = train(algorithm, &recipe, 3000, Some(public(80, is_class)), threads).unwrap();
                 trained.model.weights.iter().map(|w| w.to_bits()).collect()
@@ -160,12 +182,35 @@ fn the_same_seed_gives_the_same_bits_whatever_the_threads() {
     }
 }
 
+/// Whoever asks people for reports promises pure ε, to people whose number is known, and takes nothing else.
+#[test]
+fn reports_promise_pure_epsilon() {
+    for algorithm in spending().filter(|algorithm| is_local(*algorithm)) {
+        for (budget, adjacency, name) in [
+            (approximate(), Adjacency::ReplaceOne, "delta"),
+            (promises(&SemiDpSgd)[1].1, Adjacency::ReplaceOne, "rho"),
+            (pure(), Adjacency::AddRemove, "adjacency"),
+        ] {
+            let recipe = recipe(&Squared, budget, adjacency);
+            let error = train(algorithm, &recipe, 100, Some(public(80, false)), 1).unwrap_err().to_string();
+            assert!(error.starts_with(name), "{}: {error}", algorithm.name());
+        }
+        // Each by its name where nobody is trusted, and by no other way.
+        assert_eq!(algorithm_for(algorithm.name(), Trust::Local).unwrap().name(), algorithm.name());
+        assert!(algorithm_for(algorithm.name(), Trust::Central).is_err());
+    }
+    assert!(is_local(algorithm_for("auto", Trust::Local).unwrap()));
+    assert!(!is_local(algorithm_for("auto", Trust::Central).unwrap()));
+    assert!(algorithm_for("semi-dp-sgd", Trust::Local).is_err());
+    assert_eq!(algorithm_for("throw-away", Trust::Local).unwrap().name(), "throw-away");
+}
+
 /// Without public rows an algorithm works with what it is given, or says that it needs them.
 #[test]
 fn without_public_rows() {
     for algorithm in ALGORITHMS {
-        for adjacency in [Adjacency::ReplaceOne, Adjacency::AddRemove] {
-            let mut recipe = recipe(&Squared, approximate(), adjacency);
+        for (adjacency, budget) in promises(algorithm) {
+            let mut recipe = recipe(&Squared, budget, adjacency);
             recipe.given.clip_norm = Some(1.0);
             recipe.given.learning_rate = Some(0.2);
             match train(algorithm, &recipe, 2000, None, 1) {
@@ -195,7 +240,7 @@ fn without_public_rows() {
 #[test]
 fn without_private_rows() {
     for algorithm in spending().filter(|algorithm| algorithm.public_use() != PublicUse::Joined) {
-        let recipe = recipe(&Squared, approximate(), Adjacency::ReplaceOne);
+        let recipe = suited(algorithm, &Squared);
         let trained = train(algorithm, &recipe, 0, Some(public(80, false)), 1).unwrap();
         assert_eq!(trained.certificate.guarantee.epsilon.get(), 0.0, "{}", algorithm.name());
         assert!(trained.certificate.events.is_empty() && trained.certificate.verify().unwrap().valid);
@@ -220,7 +265,7 @@ fn models_are_sane() {
         let mut worked = 0;
         for (loss, test) in &losses {
             let is_class = loss.labels() == Labels::Classes;
-            let recipe = recipe(&**loss, approximate(), Adjacency::ReplaceOne);
+            let recipe = suited(algorithm, &**loss);
             let trained = match train(algorithm, &recipe, 4000, Some(public(100, is_class)), 1) {
                 Ok(trained) => trained,
                 Err(error) => {
@@ -249,7 +294,7 @@ fn models_are_sane() {
 fn domains_are_kept() {
     let ball = Ball::new(0.5).unwrap();
     for algorithm in ALGORITHMS {
-        let recipe = Recipe { domain: &ball, ..recipe(&Squared, approximate(), Adjacency::ReplaceOne) };
+        let recipe = Recipe { domain: &ball, ..suited(algorithm, &Squared) };
         let trained = train(algorithm, &recipe, 2000, Some(public(80, false)), 1).unwrap();
         let length = trained.model.weights.iter().map(|w| w * w).sum::<f64>().sqrt();
         assert!(length <= 0.5 + 1e-12, "{}: {length}", algorithm.name());
@@ -318,7 +363,7 @@ fn the_rate_of_dp_sgd_does_not_depend_on_the_clip_norm() {
 #[test]
 fn starts_are_as_asked_for() {
     // Where public rows are a prior, the start is what they say, whatever is asked for.
-    for algorithm in spending().filter(|algorithm| algorithm.public_use() != PublicUse::Prior) {
+    for algorithm in spending().filter(|one| one.public_use() != PublicUse::Prior && !is_local(*one)) {
         for (given, expected) in [
             (None, if algorithm.public_use() == PublicUse::Joined { "none" } else { "ridge" }),
             (Some(WarmStart::Minimum), "minimum"),
@@ -376,7 +421,8 @@ fn interrupted_runs_go_on() {
     once.given.batches = Some(Batches::OnePass);
     let folder = std::env::temp_dir().join(format!("semidp-conformance-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    for algorithm in spending() {
+    // Runs of reports are over in moments, and not kept.
+    for algorithm in spending().filter(|algorithm| !is_local(*algorithm)) {
         for recipe in [&squared, &once] {
             let is_class = recipe.loss.labels() == Labels::Classes;
             let stop = Arc::new(AtomicBool::new(false));

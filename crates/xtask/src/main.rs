@@ -19,10 +19,10 @@ usage: cargo xtask <command>
   test [--quick]            format, lints, tests, documentation, links; --quick leaves out
                             the lints and the building of the documentation
   bench                     every criterion bench
-  bench peers [accounting|training] [--no-opacus]
-                            noise calibration and training steps against dp_accounting, Opacus
-                            and PyTorch, which are installed into target/peers-venv (or
-                            $SEMIDP_PEERS_VENV) if need be
+  bench peers [accounting|training|local] [--no-opacus]
+                            noise calibration, training steps and local reports against
+                            dp_accounting, Opacus, PyTorch and NumPy, which are installed into
+                            target/peers-venv (or $SEMIDP_PEERS_VENV) if need be
   fuzz [--minutes N] [--target NAME]
                             each fuzz target for N minutes (default 1); needs nightly and
                             cargo-fuzz

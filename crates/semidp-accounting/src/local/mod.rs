@@ -93,6 +93,7 @@ impl Cap {
 }
 
 /// A mechanism by name.
+#[derive(Debug)]
 pub struct LocalMechanism {
     /// As on the command line.
     pub name: &'static str,

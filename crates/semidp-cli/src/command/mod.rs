@@ -5,6 +5,7 @@ mod calibrate;
 mod demo;
 mod evaluate;
 mod ledger;
+mod local;
 mod mean;
 mod plan;
 mod predict;
@@ -24,6 +25,8 @@ pub enum Command {
     Plan(plan::Plan),
     Mean(mean::Mean),
     Train(Box<train::Train>),
+    #[command(subcommand)]
+    Local(local::Local),
     Evaluate(evaluate::Evaluate),
     Predict(predict::Predict),
     Schema(schema::SchemaCommand),
@@ -43,6 +46,7 @@ impl Command {
             Self::Plan(command) => command.run(output),
             Self::Mean(command) => command.run(output),
             Self::Train(command) => command.run(output),
+            Self::Local(command) => command.run(output),
             Self::Evaluate(command) => command.run(output),
             Self::Predict(command) => command.run(output),
             Self::Schema(command) => command.run(output),

@@ -3,6 +3,8 @@
 // Each test crate uses its own part of this module.
 #![allow(dead_code)]
 
+pub mod people;
+
 use serde_json::Value;
 use std::io::Write;
 use std::path::PathBuf;

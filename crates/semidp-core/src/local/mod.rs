@@ -13,7 +13,10 @@
 //! A report takes the same steps whatever the vector is and on whichever side it falls; how many words the normal numbers take depends on
 //! themselves alone. What is not promised: that a processor takes the same time for subnormal numbers as for others.
 
+mod interview;
 mod normal;
+
+pub use interview::{Interview, People};
 
 use crate::data::{ANOTHER_SHAPE, Block, BlockSource, Private, TOO_FEW, fits};
 use crate::noise::rng::{Purpose, Randomness, RunKey, Stream};

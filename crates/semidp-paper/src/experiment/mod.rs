@@ -6,6 +6,8 @@ mod hessian_regularisation;
 mod linreg_cold;
 mod linreg_epsilon;
 mod linreg_share;
+mod local_mean;
+mod local_sgd;
 mod mean_estimation;
 mod noise_tables;
 mod rates;
@@ -29,6 +31,8 @@ pub trait Experiment: Sync {
 pub static EXPERIMENTS: &[&dyn Experiment] = &[
     &rates::Rates,
     &mean_estimation::MeanEstimation,
+    &local_mean::LocalMean,
+    &local_sgd::LocalSgdExperiment,
     &divergence::Divergence,
     &hessian_regularisation::HessianRegularisation,
     &noise_tables::NoiseTables,

@@ -49,6 +49,11 @@ impl Domain for Ball {
         }
     }
 
+    fn reach(&self, from: &[f64]) -> f64 {
+        let square: f64 = from.iter().enumerate().map(|(j, x)| (x - self.centre(j)).powi(2)).sum();
+        self.radius + square.sqrt()
+    }
+
     fn diameter(&self, _: usize) -> f64 {
         2.0 * self.radius
     }

@@ -37,6 +37,10 @@ impl Domain for Box {
         point.iter_mut().for_each(|x| *x = x.clamp(self.least, self.greatest));
     }
 
+    fn reach(&self, from: &[f64]) -> f64 {
+        from.iter().map(|x| (x - self.least).abs().max((x - self.greatest).abs()).powi(2)).sum::<f64>().sqrt()
+    }
+
     fn diameter(&self, dimension: usize) -> f64 {
         (self.greatest - self.least) * (dimension as f64).sqrt()
     }

@@ -23,6 +23,34 @@ pub trait Domain: Sync + Send {
 
     /// Its diameter in so many coordinates; infinite for the whole space.
     fn diameter(&self, dimension: usize) -> f64;
+
+    /// No point of the set is farther from this one, which is in it.
+    fn reach(&self, from: &[f64]) -> f64 {
+        self.diameter(from.len())
+    }
+}
+
+/// A borrowed set is one too.
+impl<D: Domain + ?Sized> Domain for &D {
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+
+    fn describe(&self) -> String {
+        (**self).describe()
+    }
+
+    fn project(&self, point: &mut [f64]) {
+        (**self).project(point);
+    }
+
+    fn diameter(&self, dimension: usize) -> f64 {
+        (**self).diameter(dimension)
+    }
+
+    fn reach(&self, from: &[f64]) -> f64 {
+        (**self).reach(from)
+    }
 }
 
 /// All of space.
@@ -109,7 +137,8 @@ mod tests {
                 prop_assert!(distance(&p, &q) <= distance(a, b) + 1e-12, "{}", domain.name());
                 let inner: f64 = a.iter().zip(&p).zip(&q).map(|((a, p), q)| (a - p) * (q - p)).sum();
                 prop_assert!(inner <= 1e-10, "{}: {inner}", domain.name());
-                prop_assert!(distance(&p, &q) <= domain.diameter(dimension) + 1e-12);
+                prop_assert!(distance(&p, &q) <= domain.reach(&p) + 1e-12);
+                prop_assert!(domain.reach(&p) <= domain.diameter(dimension) + 1e-12);
             }
         }
     }

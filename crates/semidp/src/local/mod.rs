@@ -15,8 +15,12 @@
 //! at hand, all n of them, the uniform one is the paper's, with n_priv(R²/m² − mean‖x‖²)/n²: what is public has no error there.
 
 mod aggregate;
+mod public;
+mod wire;
 
 pub use aggregate::{Aggregate, Header, REPORT_FORMAT, Refusal, Report, ReportId};
+pub use public::PublicRows;
+pub use wire::{LongestLine, ReportLine, fingerprint, seeded_id};
 
 use crate::{Error, Result};
 use semidp_accounting::local::Cap;
@@ -54,6 +58,11 @@ impl Setting {
             return Err(Error::invalid("std", std, requirement));
         }
         Ok(Self { length, std: std.min(most), ..self })
+    }
+
+    /// V.
+    pub fn std(&self) -> f64 {
+        self.std
     }
 
     /// s²: of one report to the mean.

@@ -257,7 +257,7 @@ fn upper_share(beyond: usize, rows: usize, miss: f64) -> f64 {
 }
 
 /// Shows every row, dense. Cells that are not finite count as zero.
-fn for_each_row<S: BlockSource>(source: &Public<S>, mut show: impl FnMut(&[f64])) -> Result<()> {
+pub(crate) fn for_each_row<S: BlockSource>(source: &Public<S>, mut show: impl FnMut(&[f64])) -> Result<()> {
     let width = source.width();
     let mut row = vec![0.0; width];
     let finite = |x: f64| if x.is_finite() { x } else { 0.0 };

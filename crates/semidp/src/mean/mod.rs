@@ -54,6 +54,7 @@ mod weighted;
 
 pub use estimate::{Errors, Request, errors};
 pub use evidence::Evidence;
+pub(crate) use evidence::for_each_row;
 pub use interval::{half_width, normal_quantile, student_quantile};
 pub use law::Law;
 pub use plan::{Plan, cheapest, plan_all, plan_named, plan_weighted};

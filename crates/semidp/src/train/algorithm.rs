@@ -1,12 +1,12 @@
 //! The algorithms: one file each, and one line in [`ALGORITHMS`].
 
 use super::{
-    Accelerated, Auto, DpSgd, Keeping, Model, NonPrivate, OptimalGain, PdaFirstOrder, PdaMd, PublicRows,
-    Recipe, SemiDpSgd, ThrowAway, Trained,
+    Accelerated, Auto, DpSgd, Keeping, LdpSgd, LocalAuto, Model, NonPrivate, OptimalGain, PdaFirstOrder,
+    PdaMd, PublicRows, Recipe, SemiDpSgd, SemiLdpGain, SemiLdpSgd, ThrowAway, Trained,
 };
 use crate::loss::Loss;
 use crate::{Error, Result};
-use semidp_accounting::PrivacyBudget;
+use semidp_accounting::{PrivacyBudget, Trust};
 use semidp_core::{BlockSource, Budget, Ledger, NoLimit, Private, Randomness, Sampling, Session};
 use std::sync::LazyLock;
 
@@ -127,6 +127,11 @@ pub trait Algorithm: Sync {
         PrivateUse::Budgeted
     }
 
+    /// Who sees private rows where it spends a budget: a curator, or nobody but their owners.
+    fn trust(&self) -> Trust {
+        Trust::Central
+    }
+
     /// What it does with public rows.
     fn public_use(&self) -> PublicUse;
 
@@ -144,8 +149,20 @@ pub trait Algorithm: Sync {
 }
 
 /// All of them; the first is the one to take.
-pub static ALGORITHMS: [&dyn Algorithm; 9] =
-    [&Auto, &OptimalGain, &SemiDpSgd, &Accelerated, &PdaFirstOrder, &PdaMd, &DpSgd, &ThrowAway, &NonPrivate];
+pub static ALGORITHMS: [&dyn Algorithm; 12] = [
+    &Auto,
+    &OptimalGain,
+    &SemiDpSgd,
+    &Accelerated,
+    &PdaFirstOrder,
+    &PdaMd,
+    &DpSgd,
+    &SemiLdpGain,
+    &SemiLdpSgd,
+    &LdpSgd,
+    &ThrowAway,
+    &NonPrivate,
+];
 
 /// Their names, in words.
 pub fn algorithm_names() -> &'static str {
@@ -161,6 +178,26 @@ pub fn algorithm_names() -> &'static str {
 pub fn algorithm_named(name: &str) -> Result<&'static dyn Algorithm> {
     let found = ALGORITHMS.into_iter().find(|algorithm| algorithm.name() == name);
     found.ok_or_else(|| Error::invalid("algorithm", format!("`{name}`"), algorithm_names()))
+}
+
+/// An algorithm by name for whom is trusted; `auto` is another one where nobody is.
+pub fn algorithm_for(name: &str, trust: Trust) -> Result<&'static dyn Algorithm> {
+    let algorithm = algorithm_named(name)?;
+    if algorithm.private_use() != PrivateUse::Budgeted || algorithm.trust() == trust {
+        return Ok(algorithm);
+    }
+    match (name, trust) {
+        ("auto", Trust::Local) => Ok(&LocalAuto),
+        (_, Trust::Local) => {
+            let known =
+                "auto, semi-ldp-gain, semi-ldp-sgd, ldp-sgd, throw-away or non-private with --trust local";
+            Err(Error::invalid("algorithm", format!("`{name}`"), known))
+        }
+        (_, Trust::Central) => {
+            let requirement = "local for an algorithm of randomised reports, or another algorithm chosen";
+            Err(Error::invalid("trust", format!("central with {name}"), requirement))
+        }
+    }
 }
 
 /// Refuses losses with kinks where an algorithm needs curvature.

@@ -16,13 +16,14 @@ use super::{
     TrainingData, WarmStart,
 };
 use crate::Result;
+use semidp_core::Certificate;
 use serde_json::json;
 
 /// Below this share of what is open, private rows are left alone.
-const LEAST_SHARE: f64 = 0.01;
+pub(super) const LEAST_SHARE: f64 = 0.01;
 
 /// Fewer public rows than these say next to nothing of how uncertain they are.
-const FEWEST_ROWS: usize = 10;
+pub(super) const FEWEST_ROWS: usize = 10;
 
 /// Whatever is best, as far as can be known without private rows.
 pub struct Auto;
@@ -62,24 +63,21 @@ impl Algorithm for Auto {
                 (trained, None) => {
                     (trained, OptimalGain.name(), "public rows are there, and the loss is smooth".into())
                 }
-                (trained, Some(hopeless)) => {
-                    let reason = format!(
-                        "at this budget private rows would close {:.1}% of what is open, so none was used",
-                        100.0 * hopeless.share.max(0.0)
-                    );
-                    (trained, "throw-away", reason)
-                }
+                (trained, Some(hopeless)) => (trained, "throw-away", hopeless.reason()),
             },
         };
-        let certificate = &mut trained.certificate;
-        certificate.mechanism = match certificate.mechanism.strip_prefix("train: ") {
-            Some(rest) => format!("train: auto, {rest}"),
-            None => certificate.mechanism.clone(),
-        };
-        certificate.hyperparameters.insert(0, entry("algorithm", json!(name), "theory"));
-        certificate.hyperparameters.insert(1, entry("algorithm-because", json!(reason), "theory"));
+        tell(&mut trained.certificate, name, &reason);
         Ok(trained)
     }
+}
+
+/// Writes into a certificate what was chosen, and why.
+pub(super) fn tell(certificate: &mut Certificate, name: &str, reason: &str) {
+    if let Some(rest) = certificate.mechanism.strip_prefix("train: ") {
+        certificate.mechanism = format!("train: auto, {rest}");
+    }
+    certificate.hyperparameters.insert(0, entry("algorithm", json!(name), "theory"));
+    certificate.hyperparameters.insert(1, entry("algorithm-because", json!(reason), "theory"));
 }
 
 /// Why semi-dp-sgd has to do it, if it has to.

@@ -24,14 +24,7 @@ impl<'a> PublicBatches<'a> {
     /// The batch that comes next, without taking it.
     pub(super) fn upcoming(&mut self) -> &[usize] {
         if self.next + self.size > self.order.len() {
-            // Fisher and Yates, by a small generator: which public row comes when is no secret.
-            for i in (1..self.order.len()).rev() {
-                self.state = self
-                    .state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1_442_695_040_888_963_407);
-                self.order.swap(i, ((self.state >> 33) as usize) % (i + 1));
-            }
+            shuffle(&mut self.order, &mut self.state);
             self.next = 0;
         }
         &self.order[self.next..self.next + self.size]
@@ -41,6 +34,14 @@ impl<'a> PublicBatches<'a> {
         let batch = self.upcoming().to_vec();
         self.next += self.size;
         batch
+    }
+}
+
+/// Fisher and Yates, by a small generator: which row comes when is no secret.
+pub(super) fn shuffle(order: &mut [usize], state: &mut u64) {
+    for i in (1..order.len()).rev() {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        order.swap(i, ((*state >> 33) as usize) % (i + 1));
     }
 }
 

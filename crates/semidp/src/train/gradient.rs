@@ -62,7 +62,8 @@ impl Gradient<'_> {
         Ok(run.noise(partial)?)
     }
 
-    fn of_scores<'l>(&self, loss: &'l dyn Loss) -> Result<ClippedGradient<'l>> {
+    /// The question to private rows.
+    pub(super) fn of_scores<'l>(&self, loss: &'l dyn Loss) -> Result<ClippedGradient<'l>> {
         let (weights, model) = (Public(self.model.weights.clone()), self.model);
         Ok(ClippedGradient::new(loss, weights, model.features, model.has_intercept, self.clip_norm)?)
     }

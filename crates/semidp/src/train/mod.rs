@@ -4,6 +4,7 @@
 //! * [`ALGORITHMS`]: Algorithm 1 of the paper, its relatives and what it is compared with, each with one way in.
 //! * [`Recipe`]: every hyper-parameter that the user does not fix, from public rows, counts and theory.
 //! * [`Sgd`]: the loop of Algorithm 1, of which DP-SGD is the case without public gradients, for either kind of loss.
+//! * [`local`]: the same where nobody is trusted with rows: each private person reports once.
 //! * [`metrics`]: how good a model is on rows that may be looked at.
 //!
 //! Everything but the sums of private gradients happens outside the kernel, on public rows and released iterates.
@@ -27,6 +28,7 @@ mod hessian;
 mod keeping;
 mod lbfgs;
 mod learned;
+pub mod local;
 pub mod metrics;
 mod minimise;
 mod mirror;
@@ -50,8 +52,8 @@ mod wide;
 
 pub use accelerated::{Accelerated, Acceleration};
 pub use algorithm::{
-    ALGORITHMS, Algorithm, Conduct, PrivateUse, Progress, PublicUse, TrainingData, algorithm_named,
-    algorithm_names,
+    ALGORITHMS, Algorithm, Conduct, PrivateUse, Progress, PublicUse, TrainingData, algorithm_for,
+    algorithm_named, algorithm_names,
 };
 pub use alpha::{Alpha, Variances};
 pub use auto::Auto;
@@ -63,6 +65,7 @@ pub use dp_sgd::DpSgd;
 pub use gain::OptimalGain;
 pub use gradient::PublicGradient;
 pub use keeping::Keeping;
+pub use local::{LdpSgd, LocalAuto, Schedule, SemiLdpGain, SemiLdpSgd};
 pub use minimise::minimise;
 pub use mirror::MirrorMap;
 pub use model::Model;

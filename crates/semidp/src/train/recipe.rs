@@ -15,12 +15,13 @@
 use super::directions::can_tell_directions;
 use super::learned::{self, Stepping};
 use super::{
-    Alpha, Average, Batches, Conduct, Fact, Model, Progress, PublicGradient, PublicRows, PublicUse, Sgd,
-    StepSize, Trained, best_ridge, minimise, noise_for,
+    Alpha, Average, Batches, Conduct, Fact, Model, Progress, PublicGradient, PublicRows, PublicUse, Schedule,
+    Sgd, StepSize, Trained, best_ridge, minimise, noise_for,
 };
 use crate::domain::Domain;
 use crate::loss::Loss;
 use crate::{Error, Result};
+use semidp_accounting::local::LocalMechanism;
 use semidp_accounting::{PrivacyBudget, Provenance};
 use semidp_core::{Adjacency, BlockSource, SampleRate, Sampling, Session, Steps};
 use serde_json::{Value, json};
@@ -80,6 +81,10 @@ pub struct Given {
     pub l2: Option<f64>,
     /// What is added to the public Hessian of `pda-md`, times the dimension.
     pub hessian_regularisation: Option<f64>,
+    /// What private people report with, in the local model.
+    pub randomizer: Option<&'static LocalMechanism>,
+    /// How long their steps are.
+    pub schedule: Option<Schedule>,
 }
 
 /// What training is for, and what is fixed about it.
@@ -170,7 +175,7 @@ pub(super) fn entry(name: &str, value: Value, source: &str) -> Provenance {
     Provenance { name: name.into(), value, source: source.into() }
 }
 
-fn source_of<T>(given: Option<T>, otherwise: &'static str) -> &'static str {
+pub(super) fn source_of<T>(given: Option<T>, otherwise: &'static str) -> &'static str {
     if given.is_some() { "user" } else { otherwise }
 }
 

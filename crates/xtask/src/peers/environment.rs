@@ -13,9 +13,9 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Makes the environment if it is missing, and installs what it lacks. A peer that cannot be
-    /// installed is no failure: its rows will say so.
-    pub fn prepare(opacus: bool) -> Result<Self, Failure> {
+    /// Makes the environment if it is missing, and installs what it lacks of each list. A peer that
+    /// cannot be installed is no failure: its rows will say so.
+    pub fn prepare(packages: &[&[&str]]) -> Result<Self, Failure> {
         let folder = std::env::var_os(FOLDER_VARIABLE)
             .map_or_else(|| process::target_folder().join("peers-venv"), PathBuf::from);
         let environment = Self { folder: std::path::absolute(&folder).unwrap_or(folder) };
@@ -24,10 +24,7 @@ impl Environment {
             process::run(Command::new("python3").args(["-m", "venv"]).arg(&environment.folder))
                 .map_err(|failure| failure.hint("Python 3 with its venv module is needed"))?;
         }
-        environment.install(&["dp-accounting==0.6.0"]);
-        if opacus {
-            environment.install(&["torch", "opacus"]);
-        }
+        packages.iter().for_each(|some| environment.install(some));
         Ok(environment)
     }
 

@@ -1,10 +1,11 @@
-//! `cargo xtask bench peers`: noise calibration and training steps against those of others.
+//! `cargo xtask bench peers`: noise calibration, training steps and local reports against those of others.
 //!
 //! Both sides are measured in one run, in turns, so that whatever else the machine does hits
 //! both; only the ratios mean anything.
 
 mod accounting;
 mod environment;
+mod local;
 mod peer;
 mod training;
 
@@ -12,7 +13,7 @@ use crate::process::{self, Failure};
 use environment::Environment;
 
 /// What can be compared, in order.
-const PARTS: [&str; 2] = ["accounting", "training"];
+const PARTS: [&str; 3] = ["accounting", "training", "local"];
 
 /// Runs the command.
 pub fn run(options: &[&str]) -> Result<(), Failure> {
@@ -32,12 +33,25 @@ pub fn run(options: &[&str]) -> Result<(), Failure> {
         return process::run(process::cargo(again).args(options));
     }
     let chosen = |part: &str| parts.is_empty() || parts.contains(&part);
-    let environment = Environment::prepare(opacus)?;
+    let mut packages: Vec<&[&str]> = Vec::new();
+    if chosen("accounting") {
+        packages.push(&["dp-accounting==0.6.0"]);
+    }
+    if opacus && (chosen("accounting") || chosen("training")) {
+        packages.push(&["torch", "opacus"]);
+    }
+    if chosen("local") {
+        packages.push(&["numpy", "scipy"]);
+    }
+    let environment = Environment::prepare(&packages)?;
     if chosen("accounting") {
         print!("{}", accounting::run(&environment, opacus)?);
     }
     if chosen("training") {
         print!("{}", training::run(&environment, opacus)?);
+    }
+    if chosen("local") {
+        print!("{}", local::run(&environment)?);
     }
     Ok(())
 }

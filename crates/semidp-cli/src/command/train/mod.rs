@@ -20,9 +20,9 @@ use semidp::loss::Loss;
 use semidp::train::metrics::Metrics;
 use semidp::train::{
     Algorithm, Conduct, Fact, Keeping, PrivateUse, Progress, PublicRows, PublicUse, Recipe, TrainingData,
-    algorithm_named,
+    algorithm_for, algorithm_named,
 };
-use semidp_accounting::{Adjacency, Epsilon, PrivacyBudget, Provenance};
+use semidp_accounting::{Adjacency, Epsilon, PrivacyBudget, Provenance, Trust};
 use semidp_core::{BlockSource, DenseTable, Ledger, Private, Randomness, Sampling};
 use semidp_table::{Kind, LoadOptions, Schema};
 use semidp_tabular::{Columns, SavedModel, Task};
@@ -196,7 +196,7 @@ impl Train {
     }
 
     fn algorithm(&self) -> Result<&'static dyn Algorithm, Failure> {
-        let algorithm = algorithm_named(&self.algorithm)?;
+        let algorithm = self.chosen()?;
         let helped =
             matches!(algorithm.public_use(), PublicUse::Prior | PublicUse::Mixed | PublicUse::Mirror);
         if self.private.is_none() && helped {
@@ -204,6 +204,18 @@ impl Train {
             return Ok(algorithm_named(FREE)?);
         }
         Ok(algorithm)
+    }
+
+    /// The algorithm of this name for whom is trusted. One of randomised reports says by itself that nobody is.
+    fn chosen(&self) -> Result<&'static dyn Algorithm, Failure> {
+        let trust = match self.promise.given_trust() {
+            Some(trust) => trust,
+            None => match algorithm_named(&self.algorithm)? {
+                algorithm if algorithm.private_use() == PrivateUse::Budgeted => algorithm.trust(),
+                _ => Trust::Central,
+            },
+        };
+        Ok(algorithm_for(&self.algorithm, trust)?)
     }
 
     /// The budget; none is needed where nothing is spent, and none can be kept where rows are opened.
@@ -276,11 +288,17 @@ impl Train {
         columns: &Columns,
         loss: &str,
     ) -> Result<Option<Keeping>, Failure> {
-        if self.private.is_none() || algorithm.private_use() != PrivateUse::Budgeted {
+        let is_local = algorithm.trust() == Trust::Local;
+        if self.private.is_none() || algorithm.private_use() != PrivateUse::Budgeted || is_local {
+            let reason = match is_local {
+                // Everybody has one report, and it takes no longer to make than to read.
+                true => "a run of randomised reports is over in moments and is not kept",
+                false => "this run spends nothing and keeps nothing",
+            };
             return match self.keep.resume {
                 None => Ok(None),
                 Some(_) => Err(Failure::input(
-                    "--resume must be left out: this run spends nothing and keeps nothing",
+                    format!("--resume must be left out: {reason}"),
                     "give --private and the algorithm that the run began with, or start anew without --resume",
                 )),
             };

@@ -7,9 +7,10 @@ use crate::options::{BudgetOptions, LedgerOptions, PromiseOptions, Sampling};
 use crate::table;
 use clap::{Args, ValueEnum};
 use semidp::train::{
-    ALGORITHMS, Algorithm, Alpha, Average, Batches, Given, PrivateUse, PublicGradient, WarmStart,
+    ALGORITHMS, Algorithm, Alpha, Average, Batches, Given, PrivateUse, PublicGradient, Schedule, WarmStart,
 };
-use semidp_accounting::{Error, SampleRate, Steps};
+use semidp_accounting::local::{LocalMechanism, randomizer_named};
+use semidp_accounting::{Error, SampleRate, Steps, Trust};
 use semidp_tabular::Task;
 use std::path::PathBuf;
 
@@ -174,6 +175,15 @@ pub struct HyperOptions {
     #[arg(long, value_name = "REG", value_parser = parse_regularisation, allow_hyphen_values = true)]
     pub hessian_regularisation: Option<f64>,
 
+    /// What private people report with, with --trust local [default: privunit, of the least error; duchi is exact]
+    #[arg(long, value_name = "duchi|privunit|privunitg", value_parser = parse_randomizer)]
+    pub randomizer: Option<&'static LocalMechanism>,
+
+    /// How long the steps of semi-ldp-sgd and ldp-sgd are: constant, weighted by what a gradient tells, or strongly-convex, which
+    /// needs --l2 [default: weighted, or strongly-convex with --l2]
+    #[arg(long, value_name = "NAME", value_parser = Schedule::named)]
+    pub schedule: Option<Schedule>,
+
     /// Scores without a constant term
     #[arg(long)]
     pub no_intercept: bool,
@@ -249,6 +259,10 @@ fn parse_alpha(text: &str) -> Result<Alpha, Error> {
     }
 }
 
+fn parse_randomizer(text: &str) -> Result<&'static LocalMechanism, Error> {
+    randomizer_named(text.trim())
+}
+
 fn parse_l2(text: &str) -> Result<f64, Error> {
     not_negative("l2", text)
 }
@@ -304,6 +318,8 @@ impl HyperOptions {
             }),
             l2: self.l2,
             hessian_regularisation: self.hessian_regularisation,
+            randomizer: self.randomizer,
+            schedule: self.schedule,
         }
     }
 }
@@ -328,6 +344,7 @@ impl Train {
         let is_warm = hyper.warm_start.is_some_and(|start| !matches!(start, WarmStartName::None));
         let is_cold = hyper.warm_start.is_some() && !is_warm;
         let is_unread = algorithm.private_use() == PrivateUse::Nothing;
+        let is_local = algorithm.private_use() == PrivateUse::Budgeted && algorithm.trust() == Trust::Local;
         let is_quiet = algorithm.private_use() != PrivateUse::Budgeted;
         let ignores = algorithm.ignores();
         let ignored = |name: &str| ignores.contains(&name);
@@ -351,6 +368,9 @@ impl Train {
             ("--public-gradient", hyper.public_gradient.is_some(), ignored("public-gradient") || lonely),
             ("--warm-start", is_warm, ignored("warm-start") || lonely),
             ("--warm-start none", is_cold, ignored("warm-start") || ignored("warm-start none")),
+            ("--l2", hyper.l2.is_some(), ignored("l2")),
+            ("--randomizer", hyper.randomizer.is_some(), !is_local),
+            ("--schedule", hyper.schedule.is_some(), !is_local || ignored("schedule")),
             (
                 "--hessian-regularisation",
                 hyper.hessian_regularisation.is_some(),
@@ -372,12 +392,6 @@ impl Train {
             return Err(Failure::input(
                 "--private or --public must be given",
                 "give the private rows with --private, the public rows with --public",
-            ));
-        }
-        if self.promise.trust() != semidp_accounting::Trust::Central {
-            return Err(Failure::input(
-                "--trust must be central for this algorithm, got local",
-                "the algorithms of `train` have a trusted curator who adds the noise",
             ));
         }
         Ok(())

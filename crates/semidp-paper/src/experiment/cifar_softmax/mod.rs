@@ -2,8 +2,9 @@
 //! against DP-SGD and throw-away, from zero, in batches of 256.
 //!
 //! As in the paper, step size and weight are chosen on validation images, of which no budget knows: these columns leak,
-//! and their noise is emulated (see [`engine`]). They are tuned on one draw of public images, batches and noise, and measured on
-//! others. The autopilot stands beside them; it chooses nothing on private or validation images, goes through the kernel, and has a
+//! and their noise is emulated (see [`engine`]). They are tuned on some draws of public images, batches and noise, and measured on
+//! others: the whole grid on one draw, then its best few settings on two more, because between neighbours in a grid one draw decides by
+//! chance. The autopilot stands beside them; it chooses nothing on private or validation images, goes through the kernel, and has a
 //! certificate.
 
 mod engine;
@@ -34,14 +35,18 @@ const ADJACENCY: Adjacency = Adjacency::AddRemove;
 const BATCH: usize = 256;
 const CLIP_NORM: f64 = 1.0;
 /// A part of the paper's grid, for Algorithm 1,
-const RATES: [f64; 5] = [0.05, 0.1, 0.25, 0.5, 1.0];
-const ALPHAS: [f64; 7] = [0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0];
+const RATES: [f64; 7] = [0.05, 0.1, 0.15, 0.2, 0.25, 0.5, 1.0];
+const ALPHAS: [f64; 8] = [0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 1.0];
 const ALGORITHM_1_RIDGES: [f64; 2] = [0.0, 1e-2];
 /// for DP-SGD, whose noise is all of its step,
-const DP_SGD_RATES: [f64; 8] = [0.01, 0.05, 0.1, 0.15, 0.25, 0.5, 0.75, 1.0];
+const DP_SGD_RATES: [f64; 9] = [0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.5, 0.75, 1.0];
 /// and for throw-away, whose gradients are not clipped and so longer.
 const THROW_AWAY_RATES: [f64; 4] = [0.003, 0.01, 0.03, 0.1];
 const RIDGES: [f64; 4] = [0.0, 1e-3, 1e-2, 1e-1];
+
+/// Settings of a grid that are looked at again, on so many more draws.
+const SHORT_LIST: usize = 8;
+const MORE_DRAWS: u64 = 2;
 
 /// How much is done.
 struct Sizes {
@@ -51,7 +56,7 @@ struct Sizes {
     validation: Range<usize>,
     test: usize,
     steps: u64,
-    /// Draws that are measured on, beside the one that is tuned on.
+    /// Draws that are measured on, beside those that are tuned on.
     draws: u64,
     /// Of those, the first so many for the autopilot, which takes longer than a tuned run.
     autopilot_draws: u64,
@@ -208,22 +213,26 @@ impl Job<'_> {
         let total = (1 + draws) * (shares.len() as u64 + budgets + settings) + autopilot_draws * settings;
         let finished = AtomicU64::new(0);
         let tick = || progress(finished.fetch_add(1, Ordering::Relaxed) + 1, total);
-        let draws: Vec<Draw> = (0..=*draws).map(|number| self.draw(number)).collect();
+        let tuned_on: Vec<Draw> = std::iter::once(0)
+            .chain(draws + 1..=draws + MORE_DRAWS)
+            .map(|number| self.draw(number))
+            .collect();
+        let draws: Vec<Draw> = (1..=*draws).map(|number| self.draw(number)).collect();
         let of_shares: Vec<Tuned> = shares
             .iter()
-            .map(|share| self.tuned(Method::ThrowAway { share: *share }, &draws, &tick))
+            .map(|share| self.tuned(Method::ThrowAway { share: *share }, &tuned_on, &draws, &tick))
             .collect::<Result<_>>()?;
         let mut cells = Vec::new();
         for &epsilon in *epsilons {
-            let dp_sgd = self.tuned(Method::DpSgd { epsilon }, &draws, &tick)?;
+            let dp_sgd = self.tuned(Method::DpSgd { epsilon }, &tuned_on, &draws, &tick)?;
             for (&share, throw_away) in shares.iter().zip(&of_shares) {
                 cells.push(Cell {
                     epsilon,
                     share,
-                    algorithm_1: self.tuned(Method::One { epsilon, share }, &draws, &tick)?,
+                    algorithm_1: self.tuned(Method::One { epsilon, share }, &tuned_on, &draws, &tick)?,
                     dp_sgd: dp_sgd.clone(),
                     throw_away: throw_away.clone(),
-                    autopilot: draws[1..=*autopilot_draws as usize]
+                    autopilot: draws[..*autopilot_draws as usize]
                         .iter()
                         .map(|draw| self.autopilot(epsilon, share, draw).inspect(|_| tick()))
                         .collect::<Result<_>>()?,
@@ -278,21 +287,26 @@ impl Job<'_> {
         }
     }
 
-    /// A method tuned on the first draw and measured on the others.
-    fn tuned(&self, method: Method, draws: &[Draw], tick: &(dyn Fn() + Sync)) -> Result<Tuned> {
+    /// A method tuned on some draws and measured on others.
+    fn tuned(
+        &self,
+        method: Method,
+        tuned_on: &[Draw],
+        draws: &[Draw],
+        tick: &(dyn Fn() + Sync),
+    ) -> Result<Tuned> {
         let training = self.sizes.training;
         let noise = match method {
             Method::One { epsilon, share } => self.noise(epsilon, training - self.sizes.public(share))?.get(),
             Method::DpSgd { epsilon } => self.noise(epsilon, training)?.get(),
             Method::ThrowAway { .. } => 0.0,
         };
-        let chosen: Chosen = self
-            .settings
-            .piece(&method.name(), || self.best(&self.grid(method, &draws[0], noise), &method.choices()))?;
+        let grids: Vec<Grid<'_>> = tuned_on.iter().map(|draw| self.grid(method, draw, noise)).collect();
+        let chosen: Chosen = self.settings.piece(&method.name(), || self.best(&grids, method.choices()))?;
         tick();
         let output = OUTPUTS.iter().position(|name| *name == chosen.output).unwrap_or(0);
-        let errors = in_order(draws.len() as u64 - 1, self.settings.threads, &|_| tick(), |place| {
-            let draw = &draws[place as usize + 1];
+        let errors = in_order(draws.len() as u64, self.settings.threads, &|_| tick(), |place| {
+            let draw = &draws[place as usize];
             let name = format!("{}-draw{}", method.name(), draw.number);
             self.settings.piece(&name, || {
                 let finished = self.grid(method, draw, noise).train(&[chosen.choice], 1)?;
@@ -303,18 +317,34 @@ impl Job<'_> {
         Ok(Tuned { noise, chosen, errors })
     }
 
-    /// Trains a grid and keeps what is best on the validation images.
-    fn best(&self, grid: &Grid<'_>, choices: &[Choice]) -> Result<Chosen> {
+    /// What is best on the validation images: of all choices on the first grid the best few, and of those the best over all grids.
+    fn best(&self, grids: &[Grid<'_>], choices: Vec<Choice>) -> Result<Chosen> {
+        let (first, more) = grids.split_at(1);
+        let mut all = Vec::new();
+        for (choice, errors) in choices.iter().zip(self.validation_errors(&first[0], &choices)?) {
+            all.extend(errors.iter().enumerate().map(|(output, error)| (*choice, output, *error)));
+        }
+        all.sort_by(|a, b| a.2.total_cmp(&b.2));
+        all.truncate(SHORT_LIST);
+        let listed: Vec<Choice> = all.iter().map(|(choice, ..)| *choice).collect();
+        for grid in more {
+            for (entry, errors) in all.iter_mut().zip(self.validation_errors(grid, &listed)?) {
+                entry.2 += errors[entry.1];
+            }
+        }
+        let best = all.into_iter().min_by(|a, b| a.2.total_cmp(&b.2));
+        let (choice, output, sum) =
+            best.ok_or_else(|| Error::Data("internal error: a grid without settings".into()))?;
+        Ok(Chosen { choice, output: OUTPUTS[output].into(), validation_error: sum / grids.len() as f64 })
+    }
+
+    /// The error of each choice and output.
+    fn validation_errors(&self, grid: &Grid<'_>, choices: &[Choice]) -> Result<Vec<[f64; 2]>> {
         let threads = self.settings.threads;
         let finished = grid.train(choices, threads)?;
         let validation: Vec<usize> = self.sizes.validation.clone().collect();
         let found = right(&self.training, &validation, &finished, threads)?;
-        let each = found.iter().enumerate().flat_map(|(choice, outputs)| {
-            outputs.iter().enumerate().map(move |(output, right)| (choice, output, error_of(right)))
-        });
-        let (choice, output, validation_error) =
-            each.min_by(|a, b| a.2.total_cmp(&b.2)).unwrap_or((0, 0, 1.0));
-        Ok(Chosen { choice: choices[choice], output: OUTPUTS[output].into(), validation_error })
+        Ok(found.iter().map(|outputs| [0, 1].map(|output| error_of(&outputs[output]))).collect())
     }
 
     /// The library without tuning, through the kernel.

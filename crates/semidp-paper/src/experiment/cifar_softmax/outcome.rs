@@ -196,7 +196,7 @@ fn setting(settings: &Settings, sizes: &Sizes) -> Value {
         "autopilot_given": "sample rate and expected batch, which add-remove asks for; the rest from public images and theory",
         "draws": sizes.draws,
         "autopilot_draws": sizes.autopilot_draws,
-        "draw": "a random choice of public images, batches and noise; tuned on one more, which is not measured on",
+        "draw": "a random choice of public images, batches and noise; tuned on three others: the grid on one, its best few on all three",
         "seed": settings.seed,
     })
 }
@@ -287,7 +287,7 @@ fn findings(sizes: &Sizes, cells: &[Cell]) -> Vec<String> {
         cells.iter().filter(|cell| is_end(of(cell))).count()
     };
     findings.push(format!(
-        "{} draws of public images, batches and noise beside the one that is tuned on, and {} steps, the least of the paper's \
+        "{} draws of public images, batches and noise beside the three that are tuned on, and {} steps, the least of the paper's \
          grid being 2000; the test images are the same in all of them. A step size at an end of its grid was chosen by Algorithm 1 in {} of {} cells, by DP-SGD in \
          {}, by throw-away in {}.",
         sizes.draws,

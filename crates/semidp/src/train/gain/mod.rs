@@ -16,8 +16,8 @@ mod knowledge;
 use super::algorithm::{MIXING, smooth_only};
 use super::recipe::entry;
 use super::{
-    Algorithm, Average, Batches, Conduct, Given, Progress, PublicRows, PublicUse, Recipe, ThrowAway, Trained,
-    TrainingData, WarmStart,
+    Algorithm, Average, Batches, Conduct, Given, Model, Progress, PublicRows, PublicUse, Recipe, ThrowAway,
+    Trained, TrainingData, UpdateRule, WarmStart,
 };
 use crate::{Error, Result};
 use filter::Filter;
@@ -76,6 +76,16 @@ pub(super) struct Hopeless {
     pub(super) share: f64,
 }
 
+impl Hopeless {
+    /// In words.
+    pub(super) fn reason(&self) -> String {
+        format!(
+            "at this budget private rows would close {:.1}% of what is open, so none was used",
+            100.0 * self.share.max(0.0)
+        )
+    }
+}
+
 impl OptimalGain {
     /// Trains, or returns the public model at no cost if private rows would close less than such a share of what public rows
     /// leave open.
@@ -101,20 +111,19 @@ impl OptimalGain {
         let inner = Recipe { given: given(recipe, is_streamed)?, ..*recipe };
         // Refused before anything is learned, if it must be.
         let mut planned = inner.plan(None, &session, self.public_use())?;
-        let mut gain = Gain::new(recipe, Knowledge::learn(recipe, &public), &planned.sgd);
+        let mut gain = Gain::learn(recipe, &public, Measurements::of(&planned.sgd));
         if recipe.given.steps.is_none() && planned.sgd.sampling == Sampling::Everyone {
             // The noise of the whole run is the same for any number of steps.
             let more = Given { steps: Some(Steps::new(gain.full_steps())?), ..inner.given.clone() };
             planned = Recipe { given: more, ..inner }.plan(None, &session, self.public_use())?;
-            gain = Gain::new(recipe, gain.filter.knowledge, &planned.sgd);
+            gain = Gain::new(recipe, gain.filter.knowledge, Measurements::of(&planned.sgd));
         }
         let share = gain.closed_share();
         if share < least_share {
             return Ok((ThrowAway::fit(recipe, Some(&public))?, Some(Hopeless { share })));
         }
         planned.sgd.clip_norm = gain.first_clip_norm();
-        planned.sgd.start = gain.filter.knowledge.model.clone();
-        recipe.domain.project(&mut planned.sgd.start.weights);
+        planned.sgd.start = gain.start(recipe);
         planned.warm_start = WarmStart::Ridge;
         ["learning-rate", "average", "l2"].iter().for_each(|name| planned.unsay(name));
         planned.say("warm-start", json!(WarmStart::Ridge.name()), "theory");
@@ -129,14 +138,10 @@ impl OptimalGain {
         let source = if sized.is_some() { "user" } else { "theory" };
         planned.say("expected-batch", json!(planned.sgd.batch), source);
         planned.provenance.extend(gain.told(recipe, &public));
-        let doubted = gain.filter.doubted.clone();
-        planned.sgd.update = Box::new(gain.filter);
+        let (update, verdict) = gain.into_update();
+        planned.sgd.update = update;
         let mut trained = planned.run(self.name(), &session, Some(&public), recipe, &conduct, on_step)?;
-        let verdict = match doubted.load(Ordering::Relaxed) {
-            true => "doubted: private gradients contradict it beyond chance",
-            false => "trusted",
-        };
-        trained.certificate.hyperparameters.push(entry("public-data", json!(verdict), "released gradients"));
+        trained.certificate.hyperparameters.push(verdict.told());
         Ok((trained, None))
     }
 }
@@ -165,18 +170,63 @@ fn given(recipe: &Recipe<'_>, is_streamed: bool) -> Result<Given> {
     Ok(given)
 }
 
-/// A filter for a run, and what it promises.
-struct Gain {
-    filter: Filter,
+/// What private gradients will be like.
+#[derive(Clone, Copy)]
+pub(super) struct Measurements {
+    /// How many.
+    pub(super) steps: u64,
+    /// The standard deviation of the noise in each coordinate of one, over the clip norm.
+    pub(super) relative_noise: f64,
+    /// Private rows, as far as is known,
+    pub(super) rows: f64,
+    /// the share of them in one measurement,
+    pub(super) rate: f64,
+    /// and whether every row is in one only.
+    pub(super) one_pass: bool,
 }
 
-impl Gain {
-    fn new(recipe: &Recipe<'_>, knowledge: Knowledge, sgd: &super::Sgd<'_>) -> Self {
+impl Measurements {
+    fn of(sgd: &super::Sgd<'_>) -> Self {
         let (rate, one_pass) = match sgd.sampling {
             Sampling::OnePass { blocks } | Sampling::InOrder { blocks } => (1.0 / blocks as f64, true),
             _ => ((sgd.batch / sgd.private_rows).min(1.0), false),
         };
-        let relative_noise = sgd.noise_multiplier.get() / sgd.batch;
+        Self {
+            steps: sgd.steps.get(),
+            relative_noise: sgd.noise_multiplier.get() / sgd.batch,
+            rows: sgd.private_rows,
+            rate,
+            one_pass,
+        }
+    }
+}
+
+/// Whether private gradients contradicted public rows.
+pub(super) struct Verdict(Arc<AtomicBool>);
+
+impl Verdict {
+    pub(super) fn told(&self) -> Provenance {
+        let verdict = match self.0.load(Ordering::Relaxed) {
+            true => "doubted: private gradients contradict it beyond chance",
+            false => "trusted",
+        };
+        entry("public-data", json!(verdict), "released gradients")
+    }
+}
+
+/// A filter for a run, and what it promises.
+pub(super) struct Gain {
+    filter: Filter,
+}
+
+impl Gain {
+    /// With what public rows teach.
+    pub(super) fn learn(recipe: &Recipe<'_>, public: &PublicRows, measurements: Measurements) -> Self {
+        Self::new(recipe, Knowledge::learn(recipe, public), measurements)
+    }
+
+    fn new(recipe: &Recipe<'_>, knowledge: Knowledge, measurements: Measurements) -> Self {
+        let Measurements { steps, relative_noise, rows, rate, one_pass } = measurements;
         let (follows, clip) = match recipe.given.clip_norm {
             Some(norm) => (false, knowledge.lengths.clip(norm / knowledge.first_scale)),
             None => {
@@ -186,10 +236,9 @@ impl Gain {
                     Scale::Predicted { noise } => noise,
                     Scale::Held(_) => 1e-3 * knowledge.first_scale.powi(2),
                 };
-                let steps = sgd.steps.get() as f64;
                 let cost = |clip: knowledge::Clip| {
-                    let noise = (relative_noise * clip.length / clip.slope).powi(2) / steps;
-                    let sampling = clip.inflation * knowledge.dispersion / sgd.private_rows;
+                    let noise = (relative_noise * clip.length / clip.slope).powi(2) / steps as f64;
+                    let sampling = clip.inflation * knowledge.dispersion / rows;
                     let left = knowledge.curvatures.iter().zip(&knowledge.variances).map(|(h, p)| {
                         let v = square * (noise + sampling * h);
                         p * v / (p * h * h + v)
@@ -204,10 +253,10 @@ impl Gain {
             clip,
             follows,
             relative_noise,
-            rows: sgd.private_rows,
+            rows,
             rate,
             one_pass,
-            steps: sgd.steps.get(),
+            steps,
             recency: 0.0,
             doubted: Arc::new(AtomicBool::new(false)),
         };
@@ -230,13 +279,26 @@ impl Gain {
         (FULL_STEPS as f64 * told.min(affordable).clamp(1.0, MOST_STEPS)) as u64
     }
 
-    fn first_clip_norm(&self) -> f64 {
+    /// The public model.
+    pub(super) fn start(&self, recipe: &Recipe<'_>) -> Model {
+        let mut start = self.filter.knowledge.model.clone();
+        recipe.domain.project(&mut start.weights);
+        start
+    }
+
+    /// What moves iterates, and what will be known of public rows at the end.
+    pub(super) fn into_update(self) -> (Box<dyn UpdateRule>, Verdict) {
+        let verdict = Verdict(self.filter.doubted.clone());
+        (Box::new(self.filter), verdict)
+    }
+
+    pub(super) fn first_clip_norm(&self) -> f64 {
         self.filter.clip.length * self.filter.knowledge.first_scale
     }
 
     /// The share of what is open that private rows are expected to close: of what public rows leave open if they are what
     /// they claim to be, or of everything if they are not.
-    fn closed_share(&self) -> f64 {
+    pub(super) fn closed_share(&self) -> f64 {
         let knowledge = &self.filter.knowledge;
         if matches!(knowledge.scale, Scale::Held(_)) {
             // Too few public rows to tell what is open.
@@ -265,7 +327,7 @@ impl Gain {
     }
 
     /// Choices and forecasts for the certificate.
-    fn told(&self, recipe: &Recipe<'_>, public: &PublicRows) -> Vec<Provenance> {
+    pub(super) fn told(&self, recipe: &Recipe<'_>, public: &PublicRows) -> Vec<Provenance> {
         let knowledge = &self.filter.knowledge;
         let source = if recipe.given.clip_norm.is_some() { "user" } else { "public data" };
         let left = knowledge.excess(&self.filter.forecast());

@@ -1,0 +1,252 @@
+//! `semidp local aggregate`: the server's side. Reports and public rows go in, a mean comes out.
+
+use super::centre::Centre;
+use super::columns::{Columns, Wishes};
+use super::estimate::{Estimate, Known};
+use super::reports;
+use crate::failure::Failure;
+use crate::file::{self, Reserved};
+use crate::number;
+use crate::output::Output;
+use crate::progress;
+use clap::Args;
+use semidp::local::{Aggregate, Combination, PublicRows, Setting, best, combinations};
+use semidp_table::{LoadOptions, open_public};
+use std::path::PathBuf;
+
+const EXAMPLE: &str = "\
+EXAMPLE
+  semidp local aggregate --reports a.jsonl,b.jsonl.gz --public volunteers.csv --columns x,y";
+
+/// Add up randomised reports, with public rows or without.
+#[derive(Args)]
+#[command(after_help = EXAMPLE)]
+pub struct Aggregation {
+    /// Files of reports, as `semidp local randomize` writes them; .gz is read as it is
+    #[arg(long, value_name = "F,F2", value_delimiter = ',', required = true)]
+    reports: Vec<PathBuf>,
+
+    /// The public rows: a CSV, Parquet, NPY or NPZ file, with the columns that people reported, in their order
+    #[arg(long, value_name = "FILE")]
+    public: Option<PathBuf>,
+
+    /// The columns [default: all of the public file that hold numbers]
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    columns: Option<Vec<String>>,
+
+    /// What columns mean [default: learned from the public rows]
+    #[arg(long, value_name = "FILE")]
+    schema: Option<PathBuf>,
+
+    /// What people subtracted from their rows, if they did
+    #[arg(long, visible_alias = "center", value_name = "FILE")]
+    centre: Option<PathBuf>,
+
+    /// throw-away, ldp, semi-ldp-uniform or semi-ldp-weighted; `auto` takes the one of the least predicted error
+    #[arg(long, value_name = "auto|NAME", default_value = "auto")]
+    estimator: String,
+
+    /// Refuse another number of reports than this
+    #[arg(long, value_name = "N", value_parser = number::whole("expect-reports", 0), allow_hyphen_values = true)]
+    expect_reports: Option<u64>,
+
+    /// Root of a row's total variance [default: learned from the public rows, or the largest it can be]
+    #[arg(long, value_name = "V", value_parser = number::positive("std"), allow_hyphen_values = true)]
+    std: Option<f64>,
+
+    /// Write the answer (JSON) to this file
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+impl Aggregation {
+    /// Answers.
+    pub fn run(self, output: &Output) -> Result<(), Failure> {
+        let known = ["auto", "throw-away", "ldp", "semi-ldp-uniform", "semi-ldp-weighted"];
+        if !known.contains(&self.estimator.as_str()) {
+            let (found, names) = (&self.estimator, known.join(", "));
+            return Err(Failure::input(
+                format!("--estimator must be one of {names}, got `{found}`"),
+                "leave it out to use the best one",
+            ));
+        }
+        let mut files = vec![
+            ("--public", self.public.as_ref()),
+            ("--schema", self.schema.as_ref()),
+            ("--centre", self.centre.as_ref()),
+            ("--out", self.out.as_ref()),
+        ];
+        for reports in &self.reports {
+            files.push(("--reports", Some(reports)));
+            file::refuse_same(&files)?;
+            files.pop();
+        }
+        let out = self.out.as_ref().map(|path| Reserved::new("--out", path)).transpose()?;
+        // The small files first: whatever is wrong with them should be known before a long file is read.
+        let centre = self.centre.as_deref().map(Centre::read).transpose()?;
+        let columns = self.public_columns(centre.as_ref())?;
+
+        let bar = progress::counter(output, "reports");
+        let mut all = None;
+        let read = self.reports.iter().try_for_each(|path| reports::add_file(&mut all, path, &|| bar.inc(1)));
+        bar.finish_and_clear();
+        read?;
+        let count = all.as_ref().map_or(0, Aggregate::len);
+        if let Some(expected) = self.expect_reports.filter(|expected| *expected != count) {
+            return Err(Failure::input(
+                format!("--expect-reports is {expected}, but there are {count} reports"),
+                "nothing was added up: a file may be cut off at the end of a line, or missing",
+            ));
+        }
+        let estimate = match &all {
+            Some(all) => {
+                self.refuse_other_vectors(all, columns.as_ref(), centre.as_ref())?;
+                self.combine(all, columns.as_ref())?
+            }
+            None => self.public_alone(columns.as_ref())?,
+        };
+        let estimate = estimate.about(centre.as_ref()).named(self.names(columns.as_ref()));
+
+        let json = estimate.json()?;
+        if let Some(place) = out {
+            let text = serde_json::to_string_pretty(&json)
+                .map_err(|error| Failure::other(format!("cannot write the answer as JSON: {error}")))?;
+            place.fill(&text)?;
+        }
+        output.answer(&json, || estimate.text())?;
+        columns.iter().flat_map(|columns| &columns.notes).for_each(|note| output.note(note));
+        estimate.notes(output);
+        Ok(())
+    }
+
+    /// What the public rows become, if there are any.
+    fn public_columns(&self, centre: Option<&Centre>) -> Result<Option<Columns>, Failure> {
+        if self.public.is_none() {
+            return match self.schema {
+                Some(_) => Err(Failure::input(
+                    "--public must be given with --schema",
+                    "a schema says what public rows mean; reports are numbers already",
+                )),
+                None => Ok(None),
+            };
+        }
+        let wishes = Wishes {
+            schema: self.schema.as_deref(),
+            public: self.public.as_deref(),
+            columns: self.columns.as_deref(),
+            centre,
+        };
+        wishes.columns_of(None).map(Some)
+    }
+
+    /// The names of the numbers of the mean, if anybody says them.
+    fn names(&self, columns: Option<&Columns>) -> Option<Vec<String>> {
+        let given =
+            || self.columns.as_ref().map(|names| names.iter().map(|name| name.trim().into()).collect());
+        columns.map(|columns| columns.encoding.names().to_vec()).or_else(given)
+    }
+
+    /// Reports, public rows, centre and names must speak of the same vectors.
+    fn refuse_other_vectors(
+        &self,
+        all: &Aggregate,
+        columns: Option<&Columns>,
+        centre: Option<&Centre>,
+    ) -> Result<(), Failure> {
+        let dimension = all.header().dimension;
+        let option = if self.public.is_some() { "--public" } else { "--columns" };
+        if let Some(names) = self.names(columns).filter(|names| names.len() != dimension) {
+            return Err(Failure::input(
+                format!("{option}: there are {} columns, but reports have {dimension} numbers", names.len()),
+                "--columns names those that people reported, in their order",
+            ));
+        }
+        let fingerprint = centre.map(Centre::fingerprint);
+        let problem = match (&all.header().centre, &fingerprint) {
+            (reported, given) if reported == given => None,
+            (Some(_), None) => Some("must be given: people subtracted one from their rows"),
+            (None, _) => Some("must not be given: people subtracted nothing from their rows"),
+            (Some(_), Some(_)) => Some("is not what people subtracted from their rows"),
+        };
+        let problem = problem.or_else(|| {
+            let is_other = centre.is_some_and(|centre| centre.numbers.len() != dimension);
+            is_other.then_some("has not as many numbers as reports have")
+        });
+        problem.map_or(Ok(()), |problem| {
+            Err(Failure::input(
+                format!("--centre {problem}"),
+                "give the file that `semidp local randomize` was given; reports carry its fingerprint",
+            ))
+        })
+    }
+
+    fn public_rows(
+        &self,
+        columns: Option<&Columns>,
+        radius: Option<f64>,
+    ) -> Result<Option<PublicRows>, Failure> {
+        let (Some(path), Some(columns)) = (&self.public, columns) else { return Ok(None) };
+        let opened = open_public(path, &columns.schema, &columns.encoding, LoadOptions::default());
+        match opened {
+            Ok(rows) => Ok(Some(PublicRows::of(&rows, radius)?)),
+            // A schema was given, and there is nobody.
+            Err(semidp_table::Error::NoRows { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn combine(&self, all: &Aggregate, columns: Option<&Columns>) -> Result<Estimate, Failure> {
+        let radius = all.header().radius;
+        let public = self.public_rows(columns, Some(radius))?;
+        let setting = match &public {
+            Some(public) => public.setting(all.len(), radius, self.std)?,
+            None => {
+                let setting = Setting::new(all.len(), 0, radius)?;
+                self.std.map_or(Ok(setting), |std| setting.with_moments(0.0, std))?
+            }
+        };
+        let offers = combinations(&setting, all.cap());
+        let chosen = self.chosen(&offers)?;
+        let mean = all.mean();
+        let public_mean = public.as_ref().map(PublicRows::mean);
+        let estimate = chosen.estimate(mean.as_deref(), public_mean, radius)?;
+        let learned = public.as_ref().and_then(PublicRows::std);
+        let known = match (self.std, learned) {
+            (Some(_), _) => Known::User,
+            (None, Some(_)) => Known::Public,
+            (None, None) => Known::Worst,
+        };
+        let count = public.as_ref().map_or(0, PublicRows::count);
+        Estimate::of_reports(estimate, chosen, offers, all, count, (setting.std(), known))
+    }
+
+    fn chosen(&self, offers: &[Combination]) -> Result<Combination, Failure> {
+        let found = match self.estimator.as_str() {
+            "auto" => best(offers),
+            name => offers.iter().find(|offer| offer.name == name),
+        };
+        found.copied().ok_or_else(|| {
+            Failure::input(
+                format!("--estimator {} needs rows that are not there", self.estimator),
+                "throw-away needs public rows (--public), ldp reports, the others both",
+            )
+        })
+    }
+
+    /// Nobody reported: nothing is clipped, as nobody said to what.
+    fn public_alone(&self, columns: Option<&Columns>) -> Result<Estimate, Failure> {
+        let Some(public) = self.public_rows(columns, None)? else {
+            return Err(Failure::input(
+                "--reports must hold at least one report if there are no public rows",
+                "the files are empty: check the paths, or give --public",
+            ));
+        };
+        if !["auto", "throw-away"].contains(&self.estimator.as_str()) {
+            return Err(Failure::input(
+                format!("--estimator {} needs reports, and there are none", self.estimator),
+                "leave it out, and the public rows answer alone",
+            ));
+        }
+        Estimate::of_public(&public, self.std)
+    }
+}

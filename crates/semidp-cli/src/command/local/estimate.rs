@@ -1,0 +1,228 @@
+//! The server's answer.
+
+use super::centre::Centre;
+use crate::failure::Failure;
+use crate::number::{count, exact, nearest};
+use crate::output::Output;
+use crate::report::bound;
+use crate::table;
+use semidp::local::{Aggregate, Combination, Header, PublicRows};
+use semidp_accounting::local::randomizer_named;
+use semidp_accounting::{Adjacency, Arithmetic, Certificate, Delta, Provenance, RandomSource, Trust};
+use semidp_core::{Randomizer, Randomness};
+use serde_json::{Value, json};
+
+/// Where the standard deviation of rows came from.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Known {
+    User,
+    Public,
+    /// The largest that the ball allows.
+    Worst,
+}
+
+impl Known {
+    fn source(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Public => "public data",
+            Self::Worst => "theory",
+        }
+    }
+}
+
+/// A mean and everything known about it.
+pub struct Estimate {
+    columns: Option<Vec<String>>,
+    mean: Vec<f64>,
+    estimator: &'static str,
+    private_weight: f64,
+    predicted_mse: Option<f64>,
+    offers: Vec<Combination>,
+    header: Option<Header>,
+    reports: u64,
+    public: u64,
+    /// How far one person could have moved the mean, by any report at all.
+    influence: f64,
+    std: Option<(f64, Known)>,
+    certificate: Certificate,
+}
+
+impl Estimate {
+    /// From reports, and public rows if there are some.
+    pub fn of_reports(
+        mean: Vec<f64>,
+        chosen: Combination,
+        offers: Vec<Combination>,
+        all: &Aggregate,
+        public: u64,
+        std: (f64, Known),
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            columns: None,
+            mean,
+            estimator: chosen.name,
+            private_weight: chosen.private_weight,
+            predicted_mse: Some(chosen.mse),
+            offers,
+            header: Some(all.header().clone()),
+            reports: all.len(),
+            public,
+            influence: chosen.private_weight * all.influence(),
+            std: Some(std),
+            certificate: certificate(all, std)?,
+        })
+    }
+
+    /// From public rows alone.
+    pub fn of_public(public: &PublicRows, std: Option<f64>) -> Result<Self, Failure> {
+        let known = std.map(|std| (std, Known::User));
+        let std = known.or_else(|| public.std().map(|std| (std, Known::Public)));
+        let mechanism = "none: nobody reported, and the public rows answer alone";
+        Ok(Self {
+            columns: None,
+            mean: public.mean().to_vec(),
+            estimator: "throw-away",
+            private_weight: 0.0,
+            predicted_mse: std.map(|(std, _)| std * std / public.count() as f64),
+            offers: Vec::new(),
+            header: None,
+            reports: 0,
+            public: public.count(),
+            influence: 0.0,
+            std,
+            certificate: Certificate::issue(
+                Vec::new(),
+                Adjacency::ReplaceOne,
+                Trust::Local,
+                Delta::new(0.0)?,
+                mechanism,
+            )?,
+        })
+    }
+
+    /// Back to where rows were before the centre was subtracted.
+    pub fn about(mut self, centre: Option<&Centre>) -> Self {
+        if let Some(centre) = centre {
+            self.mean.iter_mut().zip(&centre.numbers).for_each(|(mean, centre)| *mean += centre);
+        }
+        self
+    }
+
+    /// With names for its numbers.
+    pub fn named(self, columns: Option<Vec<String>>) -> Self {
+        Self { columns, ..self }
+    }
+
+    pub fn json(&self) -> Result<Value, Failure> {
+        let guarantee = &self.certificate.guarantee;
+        let header = self.header.as_ref();
+        let offers = self.offers.iter().map(|offer| {
+            json!({ "name": offer.name, "mse": offer.mse, "private_weight": offer.private_weight,
+                    "empirical_mse": offer.empirical_mse })
+        });
+        Ok(json!({
+            "columns": self.columns,
+            "mean": self.mean,
+            "predicted_mse": self.predicted_mse,
+            "estimator": self.estimator,
+            "estimators": offers.collect::<Vec<Value>>(),
+            "reports": self.reports,
+            "n_private": self.reports,
+            "n_public": self.public,
+            "private_weight": self.private_weight,
+            "influence": self.influence,
+            "std": self.std.map(|(std, known)| json!({ "value": std, "source": known.source() })),
+            "round": header.map(|header| &header.round),
+            "mechanism": header.map(|header| &header.mechanism),
+            "dimension": self.mean.len(),
+            "radius": header.map(|header| header.radius),
+            "centre": header.and_then(|header| header.centre.as_ref()),
+            "epsilon": guarantee.epsilon.get(),
+            "delta": guarantee.delta.get(),
+            "trust": guarantee.trust,
+            "adjacency": guarantee.adjacency.name(),
+            "protects": "private rows only",
+            "arithmetic": self.certificate.arithmetic,
+            "certificate": serde_json::to_value(&self.certificate)
+                .map_err(|error| Failure::other(format!("cannot write the certificate as JSON: {error}")))?,
+        }))
+    }
+
+    pub fn text(&self) -> String {
+        let rows = self.mean.iter().enumerate().map(|(j, mean)| {
+            let name = self.columns.as_ref().map_or_else(|| format!("x{j}"), |names| names[j].clone());
+            vec![name, nearest(*mean, 6)]
+        });
+        let mse = self.predicted_mse.map_or_else(|| "not known".into(), |mse| nearest(mse, 4));
+        let mut points = vec![format!(
+            "Estimated by {} from {} reports and {} public rows; predicted mean squared error {mse}.",
+            self.estimator,
+            count(self.reports),
+            count(self.public)
+        )];
+        match &self.header {
+            Some(header) => {
+                let arithmetic = match self.certificate.arithmetic {
+                    Arithmetic::Exact => "exact",
+                    Arithmetic::Idealised => "idealised",
+                };
+                points.push(format!(
+                    "Certificate: pure epsilon {} for everybody who reported once by {} (radius {}), {arithmetic} arithmetic; the \
+                     reports were randomised before they came here.",
+                    bound(self.certificate.guarantee.epsilon.get()),
+                    header.mechanism,
+                    exact(header.radius)
+                ));
+                points.push(format!(
+                    "One person who lies moves this mean by at most {}.",
+                    bound(self.influence)
+                ));
+            }
+            None => points.push("Certificate: epsilon 0; nobody reported.".into()),
+        }
+        let points: Vec<String> =
+            points.iter().map(|point| table::wrap(&format!("- {point}"), "  ")).collect();
+        format!("{}\n\n{}", table::columns(&["column", "mean"], rows.collect()), points.join("\n"))
+    }
+
+    /// What a reader of the table should know.
+    pub fn notes(&self, output: &Output) {
+        if self.header.is_none() {
+            output.note("there are no reports: the public rows answer alone, and nothing was clipped");
+        }
+        if self.reports > 0 && self.std.is_some_and(|(_, known)| known == Known::Worst) {
+            output.note(
+                "the predicted error is that of the worst rows: two public rows that differ, or --std, say more",
+            );
+        }
+    }
+}
+
+/// What everybody who reported once was promised, by the device that randomised.
+fn certificate(all: &Aggregate, (std, known): (f64, Known)) -> Result<Certificate, Failure> {
+    let header = all.header();
+    let mechanism = randomizer_named(&header.mechanism)?;
+    let randomizer = Randomizer::new(mechanism, header.dimension, header.epsilon, header.radius)?;
+    let mut certificate = randomizer.certificate(Randomness::OperatingSystem)?;
+    certificate.mechanism = format!("{}, drawn by each person's own device", certificate.mechanism);
+    // Nothing was drawn here.
+    certificate.random_source = RandomSource::None;
+    let stated = |name: &str, value: Value, source: &str| Provenance {
+        name: name.into(),
+        value,
+        source: source.into(),
+    };
+    certificate.hyperparameters = vec![
+        stated("round", json!(header.round), "user"),
+        stated("mechanism", json!(header.mechanism), "user"),
+        stated("radius", json!(header.radius), "user"),
+        stated("std", json!(std), known.source()),
+    ];
+    certificate.not_covered.push(
+        "the reports were randomised by the devices that sent them: that they did it as the reports say, and once, is theirs to \
+         promise"
+            .into(),
+    );
+    Ok(certificate)
+}
