@@ -339,6 +339,8 @@ fn hint_for(name: &str) -> String {
         "dataset" => "any name that you give the private rows, as in --dataset patients-2024",
         "round" => "people report once in each round, as in --round spring-2024",
         "expect-reports" => "the number of people who reported, as in --expect-reports 1000",
+        "trials" => "runs of the mechanism under attack, as in --trials 10000",
+        "confidence" => "how sure a bound is, as in --confidence 0.95",
         "grid-scale" => "0.5 halves the step of the grid, as in --grid-scale 0.5",
         _ => "every command explains itself: `semidp --help`, `semidp account --help`",
     }

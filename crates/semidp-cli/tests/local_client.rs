@@ -30,6 +30,8 @@ fn a_round_is_remembered_and_a_second_question_is_never_silent() {
         assert_eq!((ran.code, ran.stdout.as_str()), (3, ""), "{}", ran.stderr);
         assert!(ran.stderr.contains(&format!("with another {word}")) && ran.stderr.contains("hint: "));
     }
+    let turned = run(&format!("{base} --round spring --epsilon 1 --columns z,y,x"));
+    assert!(turned.code == 3 && turned.stderr.contains("with other columns"), "{}", turned.stderr);
     let more = people(21);
     write(&folder, "people.csv", more);
     let ran = run(&format!("{base} --round spring --epsilon 1"));

@@ -5,7 +5,18 @@ mod common;
 use common::{SEMIDP, json, number, refused, run};
 use std::process::{Command, Stdio};
 
-const COMMANDS: [&str; 6] = ["account", "calibrate", "verify", "demo", "plan mean", "plan train"];
+const COMMANDS: [&str; 10] = [
+    "account",
+    "calibrate",
+    "verify",
+    "demo",
+    "plan mean",
+    "plan train",
+    "audit",
+    "audit mean",
+    "audit train",
+    "audit randomizer",
+];
 
 #[test]
 fn every_help_ends_with_an_example_that_works() {

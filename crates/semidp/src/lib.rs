@@ -1,5 +1,6 @@
 //! The algorithms of semidp: compositions of kernel calls and post-processing.
 //!
+//! * [`audit`]: attacks that measure how much a release tells, next to what it promises.
 //! * [`mean`]: estimators of a mean from private and public rows, each with its exact error beforehand.
 //! * [`loss`] and [`domain`]: what is minimised in training, and over which models.
 //! * [`train`]: linear models on private and public rows.
@@ -8,6 +9,7 @@
 //! Everything here is outside the trusted kernel: it sees public rows, counts, budgets and noised
 //! sums, never a private row.
 
+pub mod audit;
 pub mod domain;
 mod error;
 pub mod local;

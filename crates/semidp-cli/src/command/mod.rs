@@ -1,6 +1,7 @@
 //! The commands, one file each. A new command is a new file and two lines here.
 
 mod account;
+mod audit;
 mod calibrate;
 mod demo;
 mod evaluate;
@@ -35,6 +36,8 @@ pub enum Command {
     Account(account::Account),
     Calibrate(calibrate::Calibrate),
     Verify(verify::Verify),
+    #[command(subcommand)]
+    Audit(audit::Audit),
     Reproduce(reproduce::Reproduce),
     Demo(demo::Demo),
 }
@@ -54,6 +57,7 @@ impl Command {
             Self::Account(command) => command.run(output),
             Self::Calibrate(command) => command.run(output),
             Self::Verify(command) => command.run(output),
+            Self::Audit(command) => command.run(output),
             Self::Reproduce(command) => command.run(output),
             Self::Demo(command) => command.run(output),
         }

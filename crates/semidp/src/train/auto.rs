@@ -10,6 +10,7 @@
 //!
 //! It sees private rows through the same session as every algorithm; there is no way to hand it validation rows.
 
+use super::gain::Hopeless;
 use super::recipe::entry;
 use super::{
     Algorithm, Conduct, OptimalGain, Progress, PublicRows, PublicUse, Recipe, SemiDpSgd, Trained,
@@ -56,18 +57,26 @@ impl Algorithm for Auto {
             Some(reason) => {
                 (SemiDpSgd.train(recipe, data, conduct, on_step)?, SemiDpSgd.name(), reason.to_string())
             }
-            None => match OptimalGain.attempt(recipe, data, conduct, on_step, LEAST_SHARE)? {
-                (trained, None) if trained.certificate.events.is_empty() => {
-                    (trained, "throw-away", "there are no private rows".into())
-                }
-                (trained, None) => {
-                    (trained, OptimalGain.name(), "public rows are there, and the loss is smooth".into())
-                }
-                (trained, Some(hopeless)) => (trained, "throw-away", hopeless.reason()),
-            },
+            None => {
+                came_to(OptimalGain.attempt(recipe, data, conduct, on_step, LEAST_SHARE)?, OptimalGain.name())
+            }
         };
         tell(&mut trained.certificate, name, &reason);
         Ok(trained)
+    }
+}
+
+/// What an attempt of an algorithm came to: its name and the reason.
+pub(super) fn came_to(
+    attempt: (Trained, Option<Hopeless>),
+    name: &'static str,
+) -> (Trained, &'static str, String) {
+    match attempt {
+        (trained, Some(hopeless)) => (trained, "throw-away", hopeless.reason()),
+        (trained, None) if trained.certificate.events.is_empty() => {
+            (trained, "throw-away", "there are no private rows".into())
+        }
+        (trained, None) => (trained, name, "public rows are there, and the loss is smooth".into()),
     }
 }
 

@@ -24,10 +24,21 @@ pub struct Entry {
     pub header: Header,
     pub arithmetic: Arithmetic,
     pub random_source: RandomSource,
+    /// What the numbers of a vector were, by name.
+    pub columns: Vec<String>,
     /// How many people.
     pub reports: u64,
     start: u64,
     bytes: u64,
+}
+
+/// What people are asked.
+#[derive(Clone, Copy)]
+pub struct Question<'q> {
+    pub header: &'q Header,
+    pub columns: &'q [String],
+    pub arithmetic: Arithmetic,
+    pub random_source: RandomSource,
 }
 
 /// The file, locked.
@@ -91,14 +102,12 @@ impl Memory {
     /// Notes reports, which `make` writes and counts. When this returns they are on the disk, and may be released.
     pub fn record(
         &mut self,
-        header: &Header,
-        arithmetic: Arithmetic,
-        random_source: RandomSource,
+        question: Question<'_>,
         make: impl FnOnce(&mut dyn Write) -> Result<u64, Failure>,
     ) -> Result<&Entry, Failure> {
         let (path, before) = (self.path.clone(), self.end);
         let failed = |error| cannot_write(OPTION, &path, error);
-        let written = self.append(header, arithmetic, random_source, make, &failed);
+        let written = self.append(question, make, &failed);
         if written.is_err() {
             // Nothing was released. Should this fail too, the next run does it.
             let _ = self.file.set_len(before);
@@ -111,9 +120,7 @@ impl Memory {
 
     fn append(
         &mut self,
-        header: &Header,
-        arithmetic: Arithmetic,
-        random_source: RandomSource,
+        question: Question<'_>,
         make: impl FnOnce(&mut dyn Write) -> Result<u64, Failure>,
         failed: &dyn Fn(io::Error) -> Failure,
     ) -> Result<(u64, Entry), Failure> {
@@ -123,7 +130,8 @@ impl Memory {
         if self.end == 0 {
             writer.write_all(FORMAT.as_bytes()).map_err(failed)?;
         }
-        let entry = json!({ "entry": header, "arithmetic": arithmetic, "random_source": random_source });
+        let Question { header, columns, arithmetic, random_source } = question;
+        let entry = json!({ "entry": header, "columns": columns, "arithmetic": arithmetic, "random_source": random_source });
         writeln!(writer, "{entry}").map_err(failed)?;
         let start = writer.stream_position().map_err(failed)?;
         let reports = make(&mut writer)?;
@@ -135,8 +143,8 @@ impl Memory {
         writeln!(file, "{}", json!({ "end": { "reports": reports, "bytes": bytes } })).map_err(failed)?;
         file.sync_all().and_then(|()| sync_folder(&self.path)).map_err(failed)?;
         let end = file.stream_position().map_err(failed)?;
-        let header = header.clone();
-        Ok((end, Entry { header, arithmetic, random_source, reports, start, bytes }))
+        let (header, columns) = (header.clone(), columns.to_vec());
+        Ok((end, Entry { header, columns, arithmetic, random_source, reports, start, bytes }))
     }
 
     /// Writes the reports of an entry as they were noted.
@@ -207,9 +215,11 @@ const DAMAGED: &str = "what it remembers is damaged";
 fn begun(line: &[u8], start: u64) -> Result<Entry, String> {
     let mut value: Value = serde_json::from_slice(line).map_err(|_| DAMAGED)?;
     let mut field = |name: &str| value.get_mut(name).map(Value::take).ok_or(DAMAGED);
-    let (header, arithmetic, source) = (field("entry")?, field("arithmetic")?, field("random_source")?);
+    let (header, columns) = (field("entry")?, field("columns")?);
+    let (arithmetic, source) = (field("arithmetic")?, field("random_source")?);
     Ok(Entry {
         header: serde_json::from_value(header).map_err(|_| DAMAGED)?,
+        columns: serde_json::from_value(columns).map_err(|_| DAMAGED)?,
         arithmetic: serde_json::from_value(arithmetic).map_err(|_| DAMAGED)?,
         random_source: serde_json::from_value(source).map_err(|_| DAMAGED)?,
         reports: 0,

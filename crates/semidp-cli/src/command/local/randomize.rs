@@ -3,7 +3,7 @@
 use super::answer::{Answer, certificate};
 use super::centre::Centre;
 use super::columns::Wishes;
-use super::memory::{Entry, Memory};
+use super::memory::{Entry, Memory, Question};
 use crate::failure::Failure;
 use crate::file::{self, Reserved};
 use crate::number;
@@ -137,12 +137,12 @@ impl Randomize {
         let known = memory.last_of(&self.round).is_some();
         let is_remembered = known && !self.again;
         if is_remembered {
-            self.refuse_other(&memory, &header, rows)?;
+            self.refuse_other(&memory, &header, columns.encoding.names(), rows)?;
         } else {
             if self.seed.is_some() {
                 output.warn("--seed makes the reports reproducible: they are NOT private");
             }
-            let reported = self.report(&mut memory, &header, &randomizer, rows);
+            let reported = self.report(&mut memory, &header, columns.encoding.names(), &randomizer, rows);
             bar.finish_and_clear();
             reported?;
         }
@@ -202,12 +202,19 @@ impl Randomize {
     }
 
     /// The reports of a round are handed out again if they are what is asked for; anything else would be a second question.
-    fn refuse_other(&self, memory: &Memory, header: &Header, rows: Private<Table>) -> Result<(), Failure> {
+    fn refuse_other(
+        &self,
+        memory: &Memory,
+        header: &Header,
+        columns: &[String],
+        rows: Private<Table>,
+    ) -> Result<(), Failure> {
         let Some(entry) = memory.last_of(&self.round) else { return Ok(()) };
         // How many people there are is no secret: everybody sees the reports.
         let people = Session::new(rows, Adjacency::ReplaceOne)?.units().unwrap_or(0) as u64;
         let difference = match entry.header.difference(header) {
             Some(name) => format!("with another {name}"),
+            None if columns != entry.columns => "with other columns".into(),
             None if people != entry.reports => "with another number of rows".into(),
             None => return Ok(()),
         };
@@ -223,14 +230,16 @@ impl Randomize {
         &self,
         memory: &mut Memory,
         header: &Header,
+        columns: &[String],
         randomizer: &Randomizer,
         rows: Private<Table>,
     ) -> Result<(), Failure> {
         let randomness = self.seed.map_or(Randomness::OperatingSystem, Randomness::Seed);
-        let source = randomizer.certificate(randomness)?.random_source;
+        let random_source = randomizer.certificate(randomness)?.random_source;
+        let question = Question { header, columns, arithmetic: randomizer.arithmetic(), random_source };
         let threads = self.threads.map(|threads| threads as usize);
         let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-        let made = memory.record(header, randomizer.arithmetic(), source, |to| {
+        let made = memory.record(question, |to| {
             let mut line = Vec::new();
             let (mut people, mut failure) = (0u64, None);
             randomizer.reports(rows, randomness, threads, &mut |vector| {

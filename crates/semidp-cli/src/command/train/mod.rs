@@ -1,10 +1,11 @@
 //! `semidp train`: a linear model of the rows of two files, with a certificate.
 
+mod effect;
 mod keep;
 mod options;
 mod result;
 
-pub use options::Train;
+pub use options::{HyperOptions, Train};
 
 use crate::failure::Failure;
 use crate::file::{self, Reserved};

@@ -6,11 +6,9 @@ use crate::number;
 use crate::options::{BudgetOptions, LedgerOptions, PromiseOptions, Sampling};
 use crate::table;
 use clap::{Args, ValueEnum};
-use semidp::train::{
-    ALGORITHMS, Algorithm, Alpha, Average, Batches, Given, PrivateUse, PublicGradient, Schedule, WarmStart,
-};
+use semidp::train::{ALGORITHMS, Alpha, Average, Batches, Given, PublicGradient, Schedule, WarmStart};
 use semidp_accounting::local::{LocalMechanism, randomizer_named};
-use semidp_accounting::{Error, SampleRate, Steps, Trust};
+use semidp_accounting::{Error, SampleRate, Steps};
 use semidp_tabular::Task;
 use std::path::PathBuf;
 
@@ -336,54 +334,6 @@ impl Train {
         }
         wanted.push(&self.target);
         Some(wanted)
-    }
-
-    /// Tells of options that were given and make no difference.
-    pub fn without_effect(&self, algorithm: &dyn Algorithm, has_public: bool) -> Option<String> {
-        let hyper = &self.hyper;
-        let is_warm = hyper.warm_start.is_some_and(|start| !matches!(start, WarmStartName::None));
-        let is_cold = hyper.warm_start.is_some() && !is_warm;
-        let is_unread = algorithm.private_use() == PrivateUse::Nothing;
-        let is_local = algorithm.private_use() == PrivateUse::Budgeted && algorithm.trust() == Trust::Local;
-        let is_quiet = algorithm.private_use() != PrivateUse::Budgeted;
-        let ignores = algorithm.ignores();
-        let ignored = |name: &str| ignores.contains(&name);
-        // Gradients of public rows that are not there are not weighed, and nothing starts at their minimum.
-        let lonely = !has_public && algorithm.private_use() == PrivateUse::Budgeted;
-        let given = [
-            ("--private", self.private.is_some(), is_unread),
-            ("--strict", self.strict, is_unread),
-            ("--clip-norm", hyper.clip_norm.is_some(), ignored("clip-norm")),
-            ("--sampling", hyper.sampling.is_some(), ignored("sampling")),
-            ("--sample-rate", hyper.sample_rate.is_some(), ignored("sample-rate")),
-            ("--expected-batch", hyper.expected_batch.is_some(), ignored("expected-batch")),
-            ("--steps", hyper.steps.is_some(), ignored("steps")),
-            ("--learning-rate", hyper.learning_rate.is_some(), ignored("learning-rate")),
-            ("--average", hyper.average.is_some(), ignored("average")),
-            ("--seed", self.seed.is_some(), is_quiet),
-            ("--threads", self.threads.is_some(), is_quiet),
-            ("--memory", self.memory.is_some(), is_quiet),
-            ("--public-batch", hyper.public_batch.is_some(), ignored("public-batch") || lonely),
-            ("--alpha", hyper.alpha.is_some(), ignored("alpha") || lonely),
-            ("--public-gradient", hyper.public_gradient.is_some(), ignored("public-gradient") || lonely),
-            ("--warm-start", is_warm, ignored("warm-start") || lonely),
-            ("--warm-start none", is_cold, ignored("warm-start") || ignored("warm-start none")),
-            ("--l2", hyper.l2.is_some(), ignored("l2")),
-            ("--randomizer", hyper.randomizer.is_some(), !is_local),
-            ("--schedule", hyper.schedule.is_some(), !is_local || ignored("schedule")),
-            (
-                "--hessian-regularisation",
-                hyper.hessian_regularisation.is_some(),
-                ignored("hessian-regularisation"),
-            ),
-        ];
-        let names: Vec<&str> = given
-            .iter()
-            .filter(|(_, is_given, has_none)| *is_given && *has_none)
-            .map(|(name, ..)| *name)
-            .collect();
-        let what = if lonely { "training without public rows" } else { algorithm.name() };
-        (!names.is_empty()).then(|| format!("no effect on {what}: {}", names.join(", ")))
     }
 
     /// Refuses what this command does not do.

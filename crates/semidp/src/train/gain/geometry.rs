@@ -9,6 +9,7 @@ use crate::loss::Loss;
 use crate::train::eigen::{Eigen, dot, eigen};
 use crate::train::hessian::curvature_factor;
 use crate::train::tile::add_square;
+use crate::train::wide::wide;
 use crate::train::{Model, PublicRows};
 
 /// Columns up to which all second moments are written out.
@@ -224,16 +225,10 @@ impl Geometry {
     /// Weights of all outputs, in these directions.
     pub(super) fn turn(&self, weights: &[f64]) -> Turned {
         let mixed = self.mix_scores(weights, |a, c| self.score_vectors[a * self.outputs + c]);
-        let mut along = Vec::with_capacity(self.outputs * self.rank());
-        let mut rest = if self.rank() < self.width { mixed.clone() } else { Vec::new() };
-        for (a, part) in mixed.chunks_exact(self.width).enumerate() {
-            let these: Vec<f64> =
-                self.vectors.chunks_exact(self.width).map(|vector| dot(vector, part)).collect();
-            if let Some(rest) = rest.get_mut(a * self.width..(a + 1) * self.width) {
-                self.add_along(&these, -1.0, rest);
-            }
-            along.extend(these);
-        }
+        let mut along = vec![0.0; self.outputs * self.rank()];
+        wide::dots(&self.vectors, &mixed, self.width, &mut along);
+        let mut rest = if self.rank() < self.width { mixed } else { Vec::new() };
+        wide::add_along(&self.vectors, &along, -1.0, self.width, &mut rest);
         Turned { along, rest }
     }
 
@@ -241,17 +236,8 @@ impl Geometry {
     pub(super) fn turn_back(&self, turned: &Turned) -> Vec<f64> {
         let mut mixed =
             if turned.rest.is_empty() { vec![0.0; self.outputs * self.width] } else { turned.rest.clone() };
-        for (a, part) in mixed.chunks_exact_mut(self.width).enumerate() {
-            self.add_along(&turned.along[a * self.rank()..][..self.rank()], 1.0, part);
-        }
+        wide::add_along(&self.vectors, &turned.along, 1.0, self.width, &mut mixed);
         self.mix_scores(&mixed, |c, a| self.score_vectors[a * self.outputs + c])
-    }
-
-    fn add_along(&self, along: &[f64], factor: f64, sum: &mut [f64]) {
-        for (c, vector) in along.iter().zip(self.vectors.chunks_exact(self.width)) {
-            let c = factor * c;
-            sum.iter_mut().zip(vector).for_each(|(sum, v)| *sum += c * v);
-        }
     }
 
     /// Σ_j coefficient(i, j)·part_j for every output i.
@@ -314,6 +300,34 @@ impl Turned {
             squares[i / geometry.width * stride + geometry.rank()] += c * c / beyond;
         }
         squares
+    }
+}
+
+wide! {
+    fn dots(vectors: &[f64], parts: &[f64], width: usize, products: &mut [f64]);
+    fn add_along(vectors: &[f64], along: &[f64], factor: f64, width: usize, sums: &mut [f64]);
+}
+
+/// The inner product of every part with every vector, part by part. Vectors are many: each is read once for all parts.
+#[inline(always)]
+fn dots(vectors: &[f64], parts: &[f64], width: usize, products: &mut [f64]) {
+    let rank = vectors.len() / width;
+    for (i, vector) in vectors.chunks_exact(width).enumerate() {
+        for (a, part) in parts.chunks_exact(width).enumerate() {
+            products[a * rank + i] = dot(vector, part);
+        }
+    }
+}
+
+/// Adds to every sum its multiples of all vectors, of which each is read once.
+#[inline(always)]
+fn add_along(vectors: &[f64], along: &[f64], factor: f64, width: usize, sums: &mut [f64]) {
+    let rank = vectors.len() / width;
+    for (i, vector) in vectors.chunks_exact(width).enumerate() {
+        for (a, sums) in sums.chunks_exact_mut(width).enumerate() {
+            let c = factor * along[a * rank + i];
+            sums.iter_mut().zip(vector).for_each(|(sum, v)| *sum += c * v);
+        }
     }
 }
 

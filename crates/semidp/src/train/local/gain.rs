@@ -6,7 +6,7 @@
 use super::{FOREIGN, SemiLdpSgd, ledger_of, mechanism_of, randomizer_of};
 use crate::loss::Door;
 use crate::train::algorithm::{MIXING, smooth_only};
-use crate::train::auto::{FEWEST_ROWS, LEAST_SHARE, tell};
+use crate::train::auto::{FEWEST_ROWS, LEAST_SHARE, came_to, tell};
 use crate::train::batches::shuffle;
 use crate::train::gain::{Gain, Hopeless, Measurements};
 use crate::train::gradient::Gradient;
@@ -199,15 +199,9 @@ impl Algorithm for LocalAuto {
             Some(reason) => {
                 (SemiLdpSgd.train(recipe, data, conduct, on_step)?, SemiLdpSgd.name(), reason.to_string())
             }
-            None => match SemiLdpGain.attempt(recipe, data, conduct, on_step, LEAST_SHARE)? {
-                (trained, None) if trained.certificate.events.is_empty() => {
-                    (trained, "throw-away", "there are no private rows".into())
-                }
-                (trained, None) => {
-                    (trained, SemiLdpGain.name(), "public rows are there, and the loss is smooth".into())
-                }
-                (trained, Some(hopeless)) => (trained, "throw-away", hopeless.reason()),
-            },
+            None => {
+                came_to(SemiLdpGain.attempt(recipe, data, conduct, on_step, LEAST_SHARE)?, SemiLdpGain.name())
+            }
         };
         tell(&mut trained.certificate, name, &reason);
         Ok(trained)
