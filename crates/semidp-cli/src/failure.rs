@@ -13,10 +13,17 @@ pub const BAD_INPUT: u8 = 2;
 /// The privacy budget does not cover what was asked.
 pub const BUDGET_REFUSED: u8 = 3;
 
+/// The name of the variant that an error is.
+fn variant(error: &impl std::fmt::Debug) -> String {
+    format!("{error:?}").chars().take_while(|letter| letter.is_ascii_alphanumeric()).collect()
+}
+
 /// Why the command ends without an answer.
 #[derive(Debug)]
 pub struct Failure {
     code: u8,
+    /// The name of the variant of a library's error, if it was one.
+    variant: Option<String>,
     message: String,
     hint: Option<String>,
 }
@@ -24,22 +31,48 @@ pub struct Failure {
 impl Failure {
     /// The user asked for something that cannot be, and can change it.
     pub fn input(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { code: BAD_INPUT, message: message.into(), hint: Some(hint.into()) }
+        Self { code: BAD_INPUT, variant: None, message: message.into(), hint: Some(hint.into()) }
     }
 
     /// It would cost more privacy than was allowed.
     pub fn budget(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { code: BUDGET_REFUSED, message: message.into(), hint: Some(hint.into()) }
+        Self { code: BUDGET_REFUSED, variant: None, message: message.into(), hint: Some(hint.into()) }
     }
 
     /// Anything else.
     pub fn other(message: impl Into<String>) -> Self {
-        Self { code: OTHER, message: message.into(), hint: None }
+        Self { code: OTHER, variant: None, message: message.into(), hint: None }
     }
 
     /// What happened.
     pub fn message(&self) -> &str {
         &self.message
+    }
+
+    /// How to put it right, if anybody knows.
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// The exit code.
+    pub fn code(&self) -> u8 {
+        self.code
+    }
+
+    /// What kind of failure it is, in one word: the name of a variant of an error of the libraries, or `Input`, `BudgetRefused` or `Other`
+    /// for what this crate says itself.
+    pub fn variant(&self) -> &str {
+        self.variant.as_deref().unwrap_or(match self.code {
+            BAD_INPUT => "Input",
+            BUDGET_REFUSED => "BudgetRefused",
+            _ => "Other",
+        })
+    }
+
+    /// Says which variant of an error it was.
+    fn named(mut self, variant: String) -> Self {
+        self.variant.get_or_insert(variant);
+        self
     }
 
     /// Names the option or file that the failure is about.
@@ -56,7 +89,8 @@ impl Failure {
         };
         // Our own parsers of numbers already say what the number must be.
         if let (ErrorKind::ValueValidation, Some(source)) = (error.kind(), error.source()) {
-            return Self::input(source.to_string(), hint_for(option.trim_start_matches('-')));
+            return Self::input(source.to_string(), hint_for(option.trim_start_matches('-')))
+                .named(variant(&source));
         }
         if let ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =
             error.kind()
@@ -93,14 +127,14 @@ impl Failure {
 
 impl From<semidp_core::Error> for Failure {
     fn from(error: semidp_core::Error) -> Self {
-        let message = error.to_string();
-        match error {
+        let (message, name) = (error.to_string(), variant(&error));
+        let failure: Self = match error {
             semidp_core::Error::Accounting(error) => error.into(),
             semidp_core::Error::InvalidParameter { name, .. } => Self::input(message, hint_for(name)),
             semidp_core::Error::BudgetRefused { .. } => {
                 let hint =
                     "raise the budget, or ask for less; `semidp ledger show` tells what a ledger has left";
-                Self { code: BUDGET_REFUSED, message, hint: Some(hint.into()) }
+                Self::budget(message, hint)
             }
             semidp_core::Error::Source { .. } => {
                 Self::input(message, "the file may be damaged, or have changed while it was read")
@@ -118,14 +152,15 @@ impl From<semidp_core::Error> for Failure {
                 "the key lies beside the checkpoint as FILE.key while a run lasts, for its owner alone",
             ),
             _ => Self::other(message),
-        }
+        };
+        failure.named(name)
     }
 }
 
 impl From<semidp::Error> for Failure {
     fn from(error: semidp::Error) -> Self {
-        let message = error.to_string();
-        match error {
+        let (message, name) = (error.to_string(), variant(&error));
+        let failure: Self = match error {
             semidp::Error::Accounting(error) => error.into(),
             semidp::Error::Kernel(error) => error.into(),
             semidp::Error::InvalidParameter { name, .. } => Self::input(message, hint_for(name)),
@@ -137,6 +172,7 @@ impl From<semidp::Error> for Failure {
             ),
             semidp::Error::Interrupted { checkpoint, .. } => Self {
                 code: OTHER,
+                variant: None,
                 message,
                 hint: Some(format!(
                     "the same command with --resume {checkpoint} goes on; the budget is spent once"
@@ -151,14 +187,15 @@ impl From<semidp::Error> for Failure {
                 "give --radius: the distance from the centre within which rows lie, as in --radius 10",
             ),
             _ => Self::other(message),
-        }
+        };
+        failure.named(name)
     }
 }
 
 impl From<semidp_ledger::Error> for Failure {
     fn from(error: semidp_ledger::Error) -> Self {
         use semidp_ledger::Error as Ledger;
-        let message = error.to_string();
+        let (message, name) = (error.to_string(), variant(&error));
         let hint = match error {
             Ledger::Accounting(error) => return error.into(),
             Ledger::Refused { .. } => return semidp_core::Error::from(error).into(),
@@ -180,14 +217,14 @@ impl From<semidp_ledger::Error> for Failure {
             }
             _ => "--ledger is a file on a local disk that you may write to; `semidp ledger init` makes it",
         };
-        Self::input(message, hint)
+        Self::input(message, hint).named(name)
     }
 }
 
 impl From<semidp_table::Error> for Failure {
     fn from(error: semidp_table::Error) -> Self {
         use semidp_table::Error as Table;
-        let message = error.to_string();
+        let (message, name) = (error.to_string(), variant(&error));
         let hint = match error {
             Table::UnknownFormat { .. } => {
                 "CSV, Parquet, NPY, NPZ and UCI .data files are read; CSV, NPY and .data as .gz too"
@@ -219,14 +256,14 @@ impl From<semidp_table::Error> for Failure {
             | Table::InvalidColumn { .. } => "`semidp schema --public FILE` writes a schema to start from",
             _ => "every command explains itself: `semidp mean --help`",
         };
-        Self::input(message, hint)
+        Self::input(message, hint).named(name)
     }
 }
 
 impl From<semidp_tabular::Error> for Failure {
     fn from(error: semidp_tabular::Error) -> Self {
         use semidp_tabular::Error as Tabular;
-        let message = error.to_string();
+        let (message, name) = (error.to_string(), variant(&error));
         let hint = match error {
             Tabular::Table(error) => return error.into(),
             Tabular::Algorithm(error) => return error.into(),
@@ -238,7 +275,7 @@ impl From<semidp_tabular::Error> for Failure {
             }
             _ => "give the file that `semidp train --out` wrote",
         };
-        Self::input(message, hint)
+        Self::input(message, hint).named(name)
     }
 }
 
@@ -262,8 +299,8 @@ impl From<semidp_plot::Error> for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let message = error.to_string();
-        match error {
+        let (message, name) = (error.to_string(), variant(&error));
+        let failure: Self = match error {
             Error::InvalidParameter { name, .. } => Self::input(message, hint_for(name)),
             Error::UnknownEvent { accountant: "pure", .. } => {
                 Self::input(message, "pure epsilon (delta 0) needs Laplace or K-norm noise; give --delta")
@@ -293,7 +330,8 @@ impl From<Error> for Failure {
                 "give the file that --certificate wrote, or the --json output of account or calibrate",
             ),
             _ => Self::other(message),
-        }
+        };
+        failure.named(name)
     }
 }
 

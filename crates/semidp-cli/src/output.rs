@@ -1,20 +1,43 @@
 //! Where things are printed: the answer on stdout, everything else on stderr.
 
+use crate::Answer;
 use crate::failure::Failure;
 use serde_json::Value;
+use std::cell::RefCell;
 use std::io::{ErrorKind, Write};
 
 /// How to print.
 pub struct Output {
     /// One JSON object in place of tables.
-    pub json: bool,
+    json: bool,
     /// Nothing on stderr but errors.
     pub quiet: bool,
+    /// Takes the answer in place of the streams.
+    captured: Option<RefCell<Answer>>,
 }
 
 impl Output {
+    /// On the streams of the process.
+    pub fn new(json: bool, quiet: bool) -> Self {
+        Self { json, quiet, captured: None }
+    }
+
+    /// For a program: nothing is printed.
+    pub fn captured() -> Self {
+        Self { json: true, quiet: true, captured: Some(RefCell::default()) }
+    }
+
+    /// What was captured.
+    pub fn into_answer(self) -> Answer {
+        self.captured.map(RefCell::into_inner).unwrap_or_default()
+    }
+
     /// Prints the answer in the form that was asked for.
     pub fn answer(&self, json: &Value, human: impl FnOnce() -> String) -> Result<(), Failure> {
+        if let Some(captured) = &self.captured {
+            captured.borrow_mut().json = json.clone();
+            return Ok(());
+        }
         let text = if self.json {
             serde_json::to_string_pretty(json)
                 .map_err(|error| Failure::other(format!("cannot write the answer as JSON: {error}")))?
@@ -39,6 +62,9 @@ impl Output {
 
     /// Something that anyone should know.
     pub fn warn(&self, text: &str) {
+        if let Some(captured) = &self.captured {
+            captured.borrow_mut().warnings.push(text.into());
+        }
         self.whisper("warning", text);
     }
 

@@ -1,6 +1,6 @@
 //! Sessions: private data, and the only ways to ask it anything.
 
-use crate::data::{Assignment, BlockSource, Draw, Private, Sampling};
+use crate::data::{Assignment, BlockSource, Draw, Private, Sampling, Selection};
 use crate::kept::{self, Facts, Identity, Kept, KeyFile};
 use crate::ledger::{Charge, Ledger, NoLimit, RunId};
 use crate::noise::rng::{Randomness, RunKey};
@@ -69,6 +69,9 @@ pub fn smallest_delta(epsilon: Epsilon, draws: f64) -> f64 {
     (1.0 + epsilon.get().exp()) * distance / (0.5 * DELTA_SET_ASIDE)
 }
 
+/// Rows that lie in memory already are copied up to so many bytes: steps on a copy of the kernel's own are faster.
+const LARGEST_COPY: u128 = 64 << 20;
+
 impl<S: BlockSource> Session<S> {
     /// Takes the data over. Adjacency is never implied.
     pub fn new(data: Private<S>, adjacency: Adjacency) -> Result<Self> {
@@ -130,15 +133,21 @@ impl<S: BlockSource> Session<S> {
     }
 
     /// Reads the rows into so many bytes of memory if they fit, and leaves them where they are otherwise
-    /// ([`Private::streamed`]). It makes no difference to any result of a program.
+    /// ([`Private::streamed`]). Many rows that lie in memory already ([`BlockSource::is_resident`]) are not copied. It makes no
+    /// difference to any result of a program.
     pub fn arranged(self, memory: u64) -> Result<Session<Box<dyn BlockSource>>>
     where
         S: 'static,
     {
         let source = self.data.open();
         let bytes = source.units() as u128 * u128::from(source.bytes_per_unit());
-        let is_streamed = bytes > u128::from(memory);
-        let data = if is_streamed { self.data.streamed().boxed() } else { self.data.in_memory()?.boxed() };
+        let stays = source.is_resident() && bytes > LARGEST_COPY;
+        let is_streamed = !stays && bytes > u128::from(memory);
+        let data = match (stays, is_streamed) {
+            (true, _) => self.data.boxed(),
+            (_, true) => self.data.streamed().boxed(),
+            _ => self.data.in_memory()?.boxed(),
+        };
         Ok(Session {
             data,
             adjacency: self.adjacency,
@@ -444,6 +453,19 @@ impl<S: BlockSource, M: Mechanism> Run<'_, S, M> {
                         let mut left = source.units_of(block);
                         // What nobody is chosen of need not be read.
                         if !selection.has_any(&left) {
+                            continue;
+                        }
+                        if source.is_resident() {
+                            let chosen = selection.within(left);
+                            let mut left = chosen.len();
+                            source.visit_some(block, &chosen, &mut |piece| {
+                                // Whatever the source shows, no more units are added than were chosen.
+                                let units = piece.units();
+                                if units <= left {
+                                    worker.add(piece, &Selection::Everyone, 0..units);
+                                }
+                                left = left.saturating_sub(units);
+                            })?;
                             continue;
                         }
                         source.visit(block, &mut |piece| {

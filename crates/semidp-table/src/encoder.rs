@@ -117,6 +117,16 @@ impl Encoder {
         found.into_iter().find_map(|(problem, &column)| Some((column, problem?)))
     }
 
+    /// How each feature is made of a needed column, by its place, if all of them are numbers.
+    pub(crate) fn scalings(&self) -> Option<Vec<(usize, Scaling)>> {
+        let numbers = self.slots.iter().map(|slot| match slot {
+            Slot::Number { cells, scaling, .. } => Some((*cells, *scaling)),
+            _ => None,
+        });
+        // Features are in order, a slot each.
+        numbers.collect()
+    }
+
     /// The rows of a piece.
     pub(crate) fn encode<'b>(&self, cells: &[Cells], rows: usize, buffers: &'b mut Buffers) -> Block<'b> {
         buffers.values.clear();
@@ -202,7 +212,8 @@ fn add_indicator(slots: &mut Vec<Slot>, place: usize, lookup: &Lookup, value: Op
 }
 
 /// How a column of numbers is encoded.
-struct Scaling {
+#[derive(Clone, Copy)]
+pub(crate) struct Scaling {
     impute: f64,
     least: f64,
     greatest: f64,
@@ -213,7 +224,7 @@ struct Scaling {
 impl Scaling {
     /// Always a finite number.
     #[inline(always)]
-    fn encode(&self, number: f64) -> f32 {
+    pub(crate) fn encode(&self, number: f64) -> f32 {
         const LARGEST: f64 = f32::MAX as f64;
         // A NaN stays one; infinities become the ends of the range if there is one.
         let number = number.clamp(self.least, self.greatest);
@@ -225,7 +236,7 @@ impl Scaling {
 /// Memory for one block at a time.
 #[derive(Default)]
 pub(crate) struct Buffers {
-    offsets: Vec<usize>,
-    columns: Vec<u32>,
-    values: Vec<f32>,
+    pub(crate) offsets: Vec<usize>,
+    pub(crate) columns: Vec<u32>,
+    pub(crate) values: Vec<f32>,
 }

@@ -125,6 +125,19 @@ pub enum Error {
         arrays: Vec<String>,
     },
 
+    /// Arrays in memory that are not of the promised shape.
+    #[error("an array has {rows} rows and {columns} columns, expected {expected_rows} and {expected}")]
+    Ragged {
+        /// Its rows.
+        rows: usize,
+        /// Its columns.
+        columns: usize,
+        /// The rows of the table.
+        expected_rows: usize,
+        /// The number of names.
+        expected: usize,
+    },
+
     /// A strict load met a cell that it would otherwise have replaced.
     #[error("column {column} of {} {problem}", path.display())]
     Strict {

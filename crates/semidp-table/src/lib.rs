@@ -55,6 +55,11 @@
 //! rows. Without it the columns are `x0`, `x1`, ...; a schema may then name any of them, and those for
 //! which a row has no cell are missing.
 //!
+//! # Memory
+//!
+//! Arrays that lie in memory are attached ([`Attached`]) under a name that is used like the path of a file, and are read where
+//! they lie: a source of them can show single rows, so that the kernel need not copy them.
+//!
 //! # What is told about private rows
 //!
 //! Errors name files, columns and types. Whether a file can be opened depends on its rows only in a strict
@@ -62,6 +67,7 @@
 //! sees it.
 
 mod cell;
+mod direct;
 mod encoder;
 mod encoding;
 mod error;
@@ -73,6 +79,7 @@ mod table;
 pub use cell::MISSING;
 pub use encoding::{Encoding, Feature};
 pub use error::{Error, Problem, Result};
+pub use file::memory::{Attached, Grid, MemoryTable, Numbers, View, is_sparse};
 pub use infer::{Inferred, Skipped};
 pub use schema::{Column, Kind, OTHER, Schema};
 pub use table::{LoadOptions, Table, open_private, open_public};

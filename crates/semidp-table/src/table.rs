@@ -1,6 +1,7 @@
 //! A file as a source of encoded rows.
 
 use crate::cell::Cells;
+use crate::direct::Direct;
 use crate::encoder::{Buffers, Encoder};
 use crate::encoding::Encoding;
 use crate::file::{self, FileKind, Show, TableFile};
@@ -83,6 +84,8 @@ pub struct Table {
     /// The column of the file for each column that the encoder needs.
     wanted: Vec<usize>,
     encoder: Encoder,
+    /// Of numbers in memory.
+    direct: Option<Direct>,
     on_rows: Option<Arc<dyn Fn(u64) + Send + Sync>>,
 }
 
@@ -136,7 +139,8 @@ impl Table {
             let (path, name, expected) = (path.to_path_buf(), column.name.clone(), column.kind.name());
             return Err(Error::WrongKind { path, column: name, expected, found });
         }
-        let table = Self { file, wanted, encoder, on_rows: options.on_rows };
+        let direct = file.in_memory().and_then(|table| Direct::new(table, &wanted, &encoder));
+        let table = Self { file, wanted, encoder, direct, on_rows: options.on_rows };
         if options.strict {
             table.object(path, schema)?;
         }
@@ -159,6 +163,12 @@ impl Table {
             read.map_err(|reason| Error::unreadable(path, reason))?;
         }
         Ok(())
+    }
+
+    fn report(&self, rows: u64) {
+        if let Some(report) = &self.on_rows {
+            report(rows);
+        }
     }
 
     fn read(&self, block: usize, piece: &mut dyn FnMut(&[Cells], usize) -> file::Outcome) -> file::Outcome {
@@ -220,11 +230,20 @@ impl BlockSource for Table {
     fn visit_while(&self, block: usize, visit: &mut dyn FnMut(Block<'_>) -> bool) -> semidp_core::Result<()> {
         let mut buffers = Buffers::default();
         let mut is_wanted = true;
+        if let (Some(direct), Some(table)) = (&self.direct, self.file.in_memory()) {
+            let mut rows = self.units_of(block);
+            while is_wanted && !rows.is_empty() {
+                let piece = rows.start..rows.end.min(rows.start + rows_per_piece(self.width()));
+                rows.start = piece.end;
+                let count = piece.len() as u64;
+                is_wanted = visit(direct.encode(table, piece, &mut buffers));
+                self.report(count);
+            }
+            return Ok(());
+        }
         let read = self.read(block, &mut |cells, rows| {
             is_wanted = visit(self.encoder.encode(cells, rows, &mut buffers));
-            if let Some(report) = &self.on_rows {
-                report(rows as u64);
-            }
+            self.report(rows as u64);
             // Any reason will do: it only ends the block.
             if is_wanted { Ok(()) } else { Err(file::FAILED) }
         });
@@ -232,6 +251,35 @@ impl BlockSource for Table {
             Err(reason) if is_wanted => Err(semidp_core::Error::Source { block, reason }),
             _ => Ok(()),
         }
+    }
+
+    fn is_resident(&self) -> bool {
+        self.file.in_memory().is_some()
+    }
+
+    fn visit_some(
+        &self,
+        block: usize,
+        chosen: &[usize],
+        visit: &mut dyn FnMut(Block<'_>),
+    ) -> semidp_core::Result<()> {
+        let reason = "it is no table in memory";
+        let table = self.file.in_memory().ok_or(semidp_core::Error::Source { block, reason })?;
+        let first = self.units_of(block).start;
+        let mut buffers = Buffers::default();
+        let mut cells = self.encoder.cells();
+        for piece in chosen.chunks(rows_per_piece(self.width())) {
+            let rows = piece.iter().map(|place| first + place);
+            match &self.direct {
+                Some(direct) => visit(direct.encode(table, rows, &mut buffers)),
+                None => {
+                    cells.iter_mut().for_each(Cells::clear);
+                    table.fill(rows, &self.wanted, &mut cells);
+                    visit(self.encoder.encode(&cells, piece.len(), &mut buffers));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn bytes_per_unit(&self) -> u64 {

@@ -23,8 +23,26 @@ impl Columns {
     /// Every column but the target is a feature. Numbers are centred and scaled by their mean and standard deviation
     /// in the public rows, categories become indicators. Features without a range get that of the public rows: what hardly
     /// varies there would have no bound elsewhere. Without public rows the ranges of the schema give centre and scale.
+    ///
+    /// Numbers that are stored without their zeros ([`semidp_table::is_sparse`]) are scaled by the root of their mean square and not
+    /// centred, so that zeros stay zeros.
     pub fn learn(schema: Schema, target: &str, task: Task, public: Option<&Path>) -> Result<Self> {
+        Self::learn_classes(schema, target, task, public, None)
+    }
+
+    /// The same with classes that are known beforehand, of which public rows need not have all.
+    pub fn learn_classes(
+        schema: Schema,
+        target: &str,
+        task: Task,
+        public: Option<&Path>,
+        classes: Option<&[String]>,
+    ) -> Result<Self> {
         let place = schema.position(target)?;
+        let schema = match classes.zip(listed_classes(&schema, place)) {
+            Some((classes, _)) => with_values(schema, place, classes)?,
+            None => schema,
+        };
         let (schema, scales) = match public {
             Some(path) => public_scales(schema, path, place)?,
             None => (schema.clone(), schema_scales(&schema)),
@@ -37,7 +55,10 @@ impl Columns {
                 let requirement = "have at least two classes".into();
                 return Err(Error::Target { column: target.into(), requirement });
             }
-            (Task::Classification, None) => numbered_classes(&schema, target, public)?,
+            (Task::Classification, None) => match classes {
+                Some(classes) => given_numbers(target, classes)?,
+                None => numbered_classes(&schema, target, public)?,
+            },
             (Task::Regression, None) => {
                 // One that does not vary still has a middle, but no scale to learn.
                 let middle = match schema.columns()[place].kind {
@@ -154,12 +175,15 @@ fn public_scales(mut schema: Schema, path: &Path, target: usize) -> Result<(Sche
     let encoding = Encoding::new(&schema, features.collect())?;
     let table = open_public(path, &schema, &encoding, LoadOptions::default())?;
     let evidence = Evidence::of(&table)?;
+    let zeros_stay = semidp_table::is_sparse(path);
     let ranges = ranges(&table, numbers.len())?;
     let moments = evidence.mean().iter().zip(evidence.variance());
     for (((column, impute), (mean, variance)), (least, greatest)) in numbers.iter().zip(moments).zip(ranges) {
-        let std = variance.sqrt();
+        let (centre, std) = (impute + mean, variance.sqrt());
+        let is_sparse = zeros_stay && *column != target;
         if std > 0.0 && std.is_finite() {
-            scales[*column] = Some((impute + mean, std));
+            scales[*column] =
+                Some(if is_sparse { (0.0, (variance + centre * centre).sqrt()) } else { (centre, std) });
         }
         let described = &schema.columns()[*column];
         if matches!(described.kind, Kind::Number { range: None, .. })
@@ -168,7 +192,8 @@ fn public_scales(mut schema: Schema, path: &Path, target: usize) -> Result<(Sche
         {
             let name = described.name.clone();
             // Missing cells are where the number to impute is; and single precision rounds.
-            let (least, greatest) = (least.min(0.0), greatest.max(0.0));
+            let zero = if is_sparse { -impute } else { 0.0 };
+            let (least, greatest) = (least.min(0.0).min(zero), greatest.max(0.0).max(zero));
             let rounding = 1e-6 * (greatest - least);
             schema = schema.with_range(&name, impute + least - rounding, impute + greatest + rounding)?;
         }
@@ -213,6 +238,24 @@ fn schema_scales(schema: &Schema) -> Vec<Option<(f64, f64)>> {
         Kind::Category { .. } => None,
     };
     schema.columns().iter().map(|column| scale(&column.kind)).collect()
+}
+
+/// The schema with these values of a category.
+fn with_values(schema: Schema, place: usize, values: &[String]) -> Result<Schema> {
+    let mut columns = schema.columns().to_vec();
+    columns[place].kind = Kind::Category { values: values.to_vec() };
+    Ok(Schema::new(columns)?)
+}
+
+/// Classes that are numbers, as they were given.
+fn given_numbers(column: &str, classes: &[String]) -> Result<Target> {
+    let numbers: Option<Vec<f64>> =
+        classes.iter().map(|class| class.trim().parse().ok().filter(|number: &f64| number.is_finite())).collect();
+    let numbers = numbers.ok_or_else(|| Error::Target {
+        column: column.into(),
+        requirement: "hold text for classes that are not numbers".into(),
+    })?;
+    Target::numbered(column, numbers)
 }
 
 /// Classes that are numbers: those that occur in the public rows, or all whole numbers of the schema's range.

@@ -52,20 +52,39 @@ impl Predictor {
 
     /// Predicts for each row of a file in order, piece by piece. The target need not be among its columns.
     pub fn predict(&self, path: &Path, on_row: &mut dyn FnMut(&[String])) -> Result<u64> {
+        let classes = self.saved.target.classes();
+        let mut count = 0;
+        self.each_row(path, &mut |scores| {
+            on_row(&self.cells(scores, &classes));
+            count += 1;
+        })?;
+        Ok(count)
+    }
+
+    /// The scores of each row, one after the other, and how many a row has: numbers in the target's own unit, one score for two
+    /// classes by a loss of one output, or a score a class.
+    pub fn scores(&self, path: &Path) -> Result<(Vec<f64>, usize)> {
+        let is_number = matches!(self.saved.target, Target::Number { .. });
+        let mut all = Vec::new();
+        self.each_row(path, &mut |scores| match is_number {
+            true => all.push(self.saved.target.decode(scores[0])),
+            false => all.extend_from_slice(scores),
+        })?;
+        Ok((all, self.model.outputs))
+    }
+
+    fn each_row(&self, path: &Path, on_row: &mut dyn FnMut(&[f64])) -> Result<()> {
         let (schema, encoding) = self.without_target()?;
         let table: Public<Table> = open_public(path, &schema, &encoding, LoadOptions::default())?;
-        let classes = self.saved.target.classes();
         let mut scores = vec![0.0; self.model.outputs];
-        let mut count = 0;
         for block in 0..table.blocks() {
             let rows = PublicRows::load_blocks(&table, block..block + 1)?;
             for row in 0..rows.len() {
                 self.model.scores_into(&rows, row, &mut scores);
-                on_row(&self.cells(&scores, &classes));
+                on_row(&scores);
             }
-            count += rows.len() as u64;
         }
-        Ok(count)
+        Ok(())
     }
 
     fn cells(&self, scores: &[f64], classes: &[String]) -> Vec<String> {

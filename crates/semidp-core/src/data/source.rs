@@ -3,6 +3,7 @@
 //! A *unit* is what one person contributes, and what adjacency, sampling and clipping act on. Here it
 //! is one row; a source that groups rows by person would yield one clipped row a unit.
 
+use super::piece;
 use crate::query::RowLengths;
 use crate::{Error, Result};
 use std::ops::{Deref, Range};
@@ -213,6 +214,38 @@ pub trait BlockSource: Send + Sync {
         self.visit(block, &mut |piece| is_wanted = is_wanted && visit(piece))
     }
 
+    /// Whether the units lie in memory already, in a form that is not the kernel's, such as an array of another language. They are
+    /// then left there if they are many, and asked for by [`BlockSource::visit_some`].
+    fn is_resident(&self) -> bool {
+        false
+    }
+
+    /// Shows the units of a block at these places, counted from its first unit and rising, and no others. A source that is
+    /// resident should not look at the rest.
+    fn visit_some(&self, block: usize, chosen: &[usize], visit: &mut dyn FnMut(Block<'_>)) -> Result<()> {
+        let (mut before, mut next) = (0, 0);
+        let mut is_well_formed = true;
+        self.visit(block, &mut |shown| {
+            is_well_formed &= piece::fits(&shown, self.width());
+            if !is_well_formed {
+                return;
+            }
+            let end = before + shown.units();
+            let mut pieces = Vec::new();
+            while let Some(place) = chosen.get(next).filter(|place| **place < end) {
+                let unit = place - before;
+                piece::add(&mut pieces, &shown, unit..unit + 1, usize::MAX);
+                next += 1;
+            }
+            before = end;
+            pieces.iter().for_each(|piece| visit(piece.show(self.width())));
+        })?;
+        match is_well_formed {
+            true => Ok(()),
+            false => Err(Error::Source { block, reason: piece::ANOTHER_SHAPE }),
+        }
+    }
+
     /// What a unit takes in memory, at most or on average; it decides whether units are kept there. Unless a source
     /// knows better: a sparse row with an entry in every column, in double precision.
     fn bytes_per_unit(&self) -> u64 {
@@ -244,6 +277,14 @@ impl<P: Deref<Target: BlockSource> + Send + Sync> BlockSource for P {
 
     fn visit_while(&self, block: usize, visit: &mut dyn FnMut(Block<'_>) -> bool) -> Result<()> {
         (**self).visit_while(block, visit)
+    }
+
+    fn is_resident(&self) -> bool {
+        (**self).is_resident()
+    }
+
+    fn visit_some(&self, block: usize, chosen: &[usize], visit: &mut dyn FnMut(Block<'_>)) -> Result<()> {
+        (**self).visit_some(block, chosen, visit)
     }
 
     fn bytes_per_unit(&self) -> u64 {
@@ -302,6 +343,18 @@ impl<S: BlockSource, P: BlockSource> BlockSource for Joined<S, P> {
         match block.checked_sub(self.first.blocks()) {
             None => self.first.visit_while(block, visit),
             Some(block) => self.second.visit_while(block, visit),
+        }
+    }
+
+    /// The second may be small, and is shown whole if it has no better way.
+    fn is_resident(&self) -> bool {
+        self.first.is_resident()
+    }
+
+    fn visit_some(&self, block: usize, chosen: &[usize], visit: &mut dyn FnMut(Block<'_>)) -> Result<()> {
+        match block.checked_sub(self.first.blocks()) {
+            None => self.first.visit_some(block, chosen, visit),
+            Some(block) => self.second.visit_some(block, chosen, visit),
         }
     }
 

@@ -3,12 +3,14 @@
 mod blank_lines;
 mod c45;
 mod csv;
+pub(crate) mod memory;
 mod npy;
 mod npy_header;
 mod npz;
 mod parquet;
 
 use crate::cell::Cells;
+use memory::MemoryTable;
 use crate::{Error, Result};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -30,6 +32,11 @@ pub(crate) trait TableFile: Send + Sync {
     /// Reads the `wanted` columns of a block into `cells` and shows them, a piece of `rows_per_piece` rows
     /// or less at a time. `cells` are in the order of `wanted`.
     fn read(&self, block: usize, wanted: &[usize], cells: &mut [Cells], show: &mut Show<'_>) -> Outcome;
+
+    /// The table itself, if it is no file at all but lies in memory.
+    fn in_memory(&self) -> Option<&MemoryTable> {
+        None
+    }
 }
 
 /// Whether a block could be read; if not, why, in words that no cell can change.
@@ -88,6 +95,9 @@ pub(crate) fn open(
     rows_per_block: usize,
     needed: Option<&[&str]>,
 ) -> Result<Box<dyn TableFile>> {
+    if let Some(table) = memory::attached(path)? {
+        return Ok(Box::new(memory::MemoryFile::new(table, rows_per_block)));
+    }
     let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     let (name, gzip) = match name.strip_suffix(".gz") {
         Some(name) => (name, true),

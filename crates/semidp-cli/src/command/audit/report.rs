@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_broken_promise_is_a_failure() {
-        let silent = Output { json: true, quiet: true };
+        let silent = Output::new(true, true);
         for (claimed, verdict) in [(1.2, "violated"), (1.3, "consistent")] {
             let report = report(claimed);
             let json = report.json();

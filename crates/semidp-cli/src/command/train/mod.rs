@@ -27,7 +27,7 @@ use semidp_accounting::{Adjacency, Epsilon, PrivacyBudget, Provenance, Trust};
 use semidp_core::{BlockSource, DenseTable, Ledger, Private, Randomness, Sampling};
 use semidp_table::{Kind, LoadOptions, Schema};
 use semidp_tabular::{Columns, SavedModel, Task};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,9 +51,30 @@ struct Prepared {
     notes: Vec<String>,
 }
 
+/// On whose behalf a model is trained.
+enum Host<'h> {
+    /// A person at a terminal: the model goes to `--out`, and a signal ends the run where it can go on.
+    Terminal,
+    /// A program that takes the model itself, and is told of every step.
+    Program(&'h mut dyn FnMut(Progress<'_>)),
+}
+
 impl Train {
     /// Answers.
     pub fn run(self, output: &Output) -> Result<(), Failure> {
+        self.trained(output, Host::Terminal).map(|_| ())
+    }
+
+    /// Answers a program: the model, and what `--json` would print. Nothing is written, and `--out` only names the model.
+    pub fn for_program(
+        self,
+        output: &Output,
+        on_step: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(SavedModel, Value), Failure> {
+        self.trained(output, Host::Program(on_step))
+    }
+
+    fn trained(self, output: &Output, mut host: Host<'_>) -> Result<(SavedModel, Value), Failure> {
         self.check()?;
         let algorithm = self.algorithm()?;
         let budget = self.spendable(algorithm)?;
@@ -79,7 +100,10 @@ impl Train {
             ));
         }
         // What cannot be written should be known before anything is spent.
-        let out = Reserved::new("--out", &self.out)?;
+        let out = match host {
+            Host::Terminal => Some(Reserved::new("--out", &self.out)?),
+            Host::Program(_) => None,
+        };
         let certificate =
             self.certificate.as_ref().map(|path| Reserved::new("--certificate", path)).transpose()?;
 
@@ -107,9 +131,9 @@ impl Train {
         let keeping = self.keeping(algorithm, randomness, budget, &prepared.columns, &loss_name)?;
         let (private, reading) = self.private_rows(&prepared.columns, algorithm, output)?;
         // Rows that are only being read can be read again: until here a signal ends the process at once.
-        let keeping = match keeping {
-            Some(keeping) => Some(keeping.until(keep::on_signals()?)),
-            None => None,
+        let keeping = match (keeping, &host) {
+            (Some(keeping), Host::Terminal) => Some(keeping.until(keep::on_signals()?)),
+            (keeping, _) => keeping,
         };
         let conduct = Conduct {
             threads: self.threads.map(|threads| threads as usize),
@@ -133,6 +157,9 @@ impl Train {
                 streaming.iter().for_each(|note| output.note(note));
             }
             watch.see(&progress);
+            if let Host::Program(on_step) = &mut host {
+                on_step(progress);
+            }
         });
         reading.end();
         bar.finish_and_clear();
@@ -187,13 +214,15 @@ impl Train {
         if let Some(place) = certificate {
             place.fill(&pretty(&json["certificate"])?)?;
         }
-        out.fill(&saved.to_json()?)?;
+        if let Some(out) = out {
+            out.fill(&saved.to_json()?)?;
+        }
         if let Some(keeping) = keeping {
             keeping.end()?;
         }
         output.answer(&json, || outcome.text())?;
         prepared.notes[..told].iter().for_each(|note| output.note(note));
-        Ok(())
+        Ok((saved, json))
     }
 
     fn algorithm(&self) -> Result<&'static dyn Algorithm, Failure> {
@@ -261,7 +290,8 @@ impl Train {
         })?;
         let task = self.task(&schema, &mut notes)?;
         let public = self.public.as_deref().filter(|_| has_public);
-        let columns = Columns::learn(schema, &self.target, task, public)?;
+        let classes = self.classes.as_deref().filter(|_| task == Task::Classification);
+        let columns = Columns::learn_classes(schema, &self.target, task, public, classes)?;
         if !columns.constant().is_empty() {
             let names = columns.constant().join(", ");
             notes.push(format!("columns that do not vary in the public rows are left out: {names}"));

@@ -47,6 +47,10 @@ pub struct Train {
     #[arg(long, value_enum)]
     pub task: Option<TaskName>,
 
+    /// The classes of the target [default: those of the schema, or those that occur in the public rows]
+    #[arg(long, value_name = "A,B", value_delimiter = ',', allow_hyphen_values = true)]
+    pub classes: Option<Vec<String>>,
+
     /// Where to write the model
     #[arg(long, value_name = "MODEL")]
     pub out: PathBuf,

@@ -1,0 +1,141 @@
+"""Asking the commands of semidp, and their answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from . import _native
+from .errors import DeclassifiedWarning, NotPrivateWarning, SemidpWarning, _in_python
+
+#: A value of an option: ``None`` leaves it out, ``True`` is a flag.
+Option: TypeAlias = "None | bool | int | float | str | os.PathLike[str] | Sequence[str]"
+
+
+def words(command: str, options: Mapping[str, Any]) -> list[str]:
+    """A command and its options as words: ``clip_norm=1.0`` becomes ``--clip-norm=1.0``."""
+    said = command.split()
+    for name, value in options.items():
+        if isinstance(value, np.generic):
+            value = value.item()
+        option = "--" + name.replace("_", "-")
+        if value is None or value is False:
+            continue
+        if value is True:
+            said.append(option)
+        elif isinstance(value, str):
+            said.append(f"{option}={value}")
+        elif isinstance(value, os.PathLike):
+            said.append(f"{option}={os.fspath(value)}")
+        elif isinstance(value, (list, tuple)):
+            said.append(f"{option}=" + ",".join(str(item) for item in value))
+        elif isinstance(value, int):
+            said.append(f"{option}={value}")
+        else:
+            # The shortest text that reads back to the same number; for everything else, what the command refuses by name.
+            try:
+                said.append(f"{option}={float(value)!r}")
+            except (TypeError, ValueError):
+                said.append(f"{option}={value!r}")
+    return said
+
+
+class Answer(dict[str, Any]):
+    """What a command answers: a dictionary whose entries are attributes, too.
+
+    >>> answer = Answer(epsilon=1.0, accountants={"pld": 1.0})
+    >>> answer.epsilon, answer["epsilon"], answer.accountants.pld
+    (1.0, 1.0, 1.0)
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            value = self[name]
+        except KeyError:
+            raise AttributeError(f"there is no `{name}` among {', '.join(self)}") from None
+        if name == "certificate" and isinstance(value, dict):
+            return Certificate(value)
+        return Answer(value) if isinstance(value, dict) else value
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *(name for name in self if name.isidentifier())]
+
+    def to_json(self) -> str:
+        """The answer as the command line's ``--json`` writes it."""
+        return json.dumps(self, indent=2)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes it to a file, whole or not at all."""
+        temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
+        try:
+            with open(temporary, "w", encoding="utf-8") as file:
+                file.write(self.to_json() + "\n")
+            os.replace(temporary, path)
+        finally:
+            if os.path.exists(temporary):
+                os.remove(temporary)
+
+    def __repr__(self) -> str:
+        shown = {name: value for name, value in self.items() if not isinstance(value, (dict, list)) and value is not None}
+        inside = ", ".join(f"{name}={value!r}" for name, value in shown.items())
+        more = len(self) - len(shown)
+        return f"{type(self).__name__}({inside}{f', and {more} more' if more else ''})"
+
+
+class Certificate(Answer):
+    """What is promised about the private rows, with all that the promise rests on.
+
+    ``semidp.verify`` recomputes it; :meth:`save` writes the file that the command ``semidp verify`` reads.
+    """
+
+    @property
+    def epsilon(self) -> float:
+        """The epsilon of the guarantee; infinite where nothing is promised."""
+        stated = self["guarantee"]["epsilon"]
+        return float("inf") if stated is None else float(stated)
+
+    @property
+    def delta(self) -> float:
+        """The delta of the guarantee."""
+        return float(self["guarantee"]["delta"])
+
+    @property
+    def adjacency(self) -> str:
+        """Which data sets must look alike."""
+        return str(self["guarantee"]["adjacency"])
+
+    def verify(self) -> Answer:
+        """Recomputes the guarantee from the events; see :func:`semidp.verify`."""
+        from .accounting import verify
+
+        return verify(self)
+
+    def __repr__(self) -> str:
+        covered = "" if not self.get("not_covered") else f", not_covered={self['not_covered']!r}"
+        return (
+            f"Certificate(epsilon={self.epsilon!r}, delta={self.delta!r}, adjacency={self.adjacency!r}, "
+            f"mechanism={self.get('mechanism')!r}{covered})"
+        )
+
+
+def tell(said: Sequence[str], stacklevel: int) -> None:
+    """Warns of what an answer came with."""
+    for text in said:
+        kind: type[SemidpWarning] = SemidpWarning
+        if "used as it is" in text or "declassified" in text:
+            kind = DeclassifiedWarning
+        elif "NOT private" in text or "not private" in text:
+            kind = NotPrivateWarning
+        warnings.warn(_in_python(text), kind, stacklevel=stacklevel + 1)
+
+
+def ask(command: str, options: Mapping[str, Any], tables: dict[str, _native.Table] | None = None) -> Answer:
+    """The answer of a command. Warnings point at whoever called the caller."""
+    answer, said = _native.ask(words(command, options), tables or {})
+    tell(said, stacklevel=3)
+    return Answer(answer)

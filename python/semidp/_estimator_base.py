@@ -1,0 +1,497 @@
+"""What the estimators have in common: from arrays to a trained model with a certificate."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar, TypedDict, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
+
+from . import _native, _tables
+from ._ask import Answer, Certificate, tell, words
+from ._public import PublicData, is_cross_validated, untransformed_by
+from .errors import (
+    InvalidParameterError,
+    PrivacyLeakWarning,
+    PublicDataRequiredError,
+    PublicRowsNotTransformedWarning,
+    UnsupportedTypeError,
+)
+
+Self = TypeVar("Self", bound="PrivateLinearModel")
+
+#: Parameters that go to the command `train` under their own names.
+PASSED_ON = (
+    "epsilon",
+    "delta",
+    "rho",
+    "adjacency",
+    "trust",
+    "algorithm",
+    "clip_norm",
+    "sampling",
+    "sample_rate",
+    "expected_batch",
+    "steps",
+    "learning_rate",
+    "alpha",
+    "public_gradient",
+    "public_batch",
+    "average",
+    "l2",
+    "domain",
+    "ledger",
+    "dataset",
+    "resume",
+    "threads",
+)
+
+#: What stands on a certificate after checks whose outcome depends on private rows.
+CHECKED = (
+    "a check of the private rows came first (missing or infinite numbers, unknown labels): that it passed, or that it failed, "
+    "is covered by no guarantee"
+)
+CLASSES_LEAKED = "the list of classes was taken from private labels: it is covered by no guarantee"
+SELECTED = (
+    "this model was fitted by a cross-validation or search on private rows: scores and choices made by them are covered by no guarantee"
+)
+
+
+@contextmanager
+def without_values(name: str) -> Iterator[None]:
+    """Keeps cells out of the messages of libraries, which quote what they cannot convert."""
+    try:
+        yield
+    except ValueError as error:
+        if "could not convert" not in str(error):
+            raise
+        raise UnsupportedTypeError(f"{name} must hold numbers: some of its cells are text", parameter=name) from None
+
+
+class Parameters(TypedDict, total=False):
+    """The parameters that all estimators have, for type checkers; the documentation is that of the estimators."""
+
+    epsilon: float | None
+    delta: float | None
+    rho: float | None
+    adjacency: str
+    trust: str
+    algorithm: str
+    fit_intercept: bool
+    clip_norm: float | None
+    sampling: str | None
+    sample_rate: float | None
+    expected_batch: float | None
+    steps: int | None
+    learning_rate: float | None
+    alpha: float | str | None
+    public_gradient: str | None
+    public_batch: int | None
+    average: str | None
+    start: str | None
+    l2: float | None
+    domain: str
+    feature_range: tuple[float, float] | None
+    schema: dict[str, Any] | str | os.PathLike[str] | None
+    strict: bool
+    ledger: str | os.PathLike[str] | None
+    dataset: str | None
+    checkpoint: str | os.PathLike[str] | None
+    resume: str | os.PathLike[str] | None
+    on_step: Callable[[int, int], object] | None
+    random_state: Any
+    threads: int | None
+
+
+def signed(kind: type[Any]) -> type[Any]:
+    """Spells out the parameters that a constructor passes on as ``**parameters``, where scikit-learn looks for them."""
+    own = inspect.signature(kind.__init__)
+    common = inspect.signature(PrivateLinearModel.__init__).parameters.values()
+    listed = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    known = {each.name for each in listed}
+    listed += [each for each in common if each.name not in known]
+    kind.__init__.__signature__ = own.replace(parameters=listed)
+    return kind
+
+
+class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
+    """A linear model of private rows, with the help of public ones.
+
+    Subclasses say what is predicted and which loss is minimised.
+    """
+
+    #: With metadata routing, these reach `fit` through pipelines and searches without further ado.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"X_public": True, "y_public": True, "public": True}
+    _task: ClassVar[str]
+
+    certificate_: Certificate
+    answer_: Answer
+    model_: str
+    n_features_in_: int
+
+    def __init__(
+        self,
+        *,
+        epsilon: float | None = 1.0,
+        delta: float | None = 1e-6,
+        rho: float | None = None,
+        adjacency: str = "replace-one",
+        trust: str = "central",
+        algorithm: str = "auto",
+        fit_intercept: bool = True,
+        clip_norm: float | None = None,
+        sampling: str | None = None,
+        sample_rate: float | None = None,
+        expected_batch: float | None = None,
+        steps: int | None = None,
+        learning_rate: float | None = None,
+        alpha: float | str | None = None,
+        public_gradient: str | None = None,
+        public_batch: int | None = None,
+        average: str | None = None,
+        start: str | None = None,
+        l2: float | None = None,
+        domain: str = "everywhere",
+        feature_range: tuple[float, float] | None = None,
+        schema: dict[str, Any] | str | os.PathLike[str] | None = None,
+        strict: bool = True,
+        ledger: str | os.PathLike[str] | None = None,
+        dataset: str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        resume: str | os.PathLike[str] | None = None,
+        on_step: Callable[[int, int], object] | None = None,
+        random_state: Any = None,
+        threads: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.rho = rho
+        self.adjacency = adjacency
+        self.trust = trust
+        self.algorithm = algorithm
+        self.fit_intercept = fit_intercept
+        self.clip_norm = clip_norm
+        self.sampling = sampling
+        self.sample_rate = sample_rate
+        self.expected_batch = expected_batch
+        self.steps = steps
+        self.learning_rate = learning_rate
+        self.alpha = alpha
+        self.public_gradient = public_gradient
+        self.public_batch = public_batch
+        self.average = average
+        self.start = start
+        self.l2 = l2
+        self.domain = domain
+        self.feature_range = feature_range
+        self.schema = schema
+        self.strict = strict
+        self.ledger = ledger
+        self.dataset = dataset
+        self.checkpoint = checkpoint
+        self.resume = resume
+        self.on_step = on_step
+        self.random_state = random_state
+        self.threads = threads
+
+    # What subclasses decide.
+
+    def _loss(self, classes: int) -> str | None:
+        raise NotImplementedError
+
+    def _encode_labels(self, y: Any, public_y: Any, leaks: list[str]) -> None:
+        """Learns what labels there are. Public ones first: private ones are looked at only with a warning."""
+
+    def _labels(self, y: Any, name: str) -> tuple[npt.NDArray[Any], bool]:
+        """Labels as the native half takes them, and whether they are classes."""
+        raise NotImplementedError
+
+    def _label_schema(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _classes_count(self) -> int:
+        return 0
+
+    # Fitting.
+
+    def fit(
+        self: Self,
+        X: Any,
+        y: Any,
+        *,
+        X_public: Any = None,
+        y_public: Any = None,
+        public: PublicData | None = None,
+    ) -> Self:
+        """Trains on private rows ``X`` and ``y``, with the help of public rows.
+
+        Parameters
+        ----------
+        X, y : the **private** rows and their labels. Every argument that is not called public is private, so that a forgotten
+            one fails safe.
+        X_public, y_public : the public rows and their labels.
+        public : both of them in a :class:`PublicData`, which cross-validation never slices.
+        """
+        X_public, y_public = self._public(X_public, y_public, public)
+        if X_public is not None and (steps := untransformed_by()):
+            warnings.warn(
+                f"the steps before this one ({steps}) were applied to the private rows only, not to the public ones: "
+                'give Pipeline(transform_input=["X_public"]) with metadata routing, or transform the public rows yourself',
+                PublicRowsNotTransformedWarning,
+                stacklevel=2,
+            )
+        not_covered: list[str] = []
+        if is_cross_validated():
+            warnings.warn(
+                "cross-validation on private rows: every fit spends the budget anew, and neither the scores nor what is chosen by "
+                "them is covered by any guarantee; semidp.model_selection.select_on_public chooses by public rows",
+                PrivacyLeakWarning,
+                stacklevel=2,
+            )
+            not_covered.append(SELECTED)
+        X, y = self._validated(X, y, reset=True)
+        if X_public is not None:
+            X_public, y_public = self._validated_public(X_public, y_public)
+        self._encode_labels(y, y_public, not_covered)
+        if self.strict:
+            not_covered.append(CHECKED)
+        names = self._column_names()
+        label = _tables.LABEL
+        while label in names:
+            label += "_"
+        tables = {"private": self._table(X, y, names, label, "y")}
+        if X_public is not None:
+            tables["public"] = self._table(X_public, y_public, names, label, "y_public")
+        text, answer = self._train(tables, label, names)
+        self.answer_ = answer
+        self.certificate_ = Certificate(answer["certificate"])
+        if self.certificate_["events"]:
+            self.certificate_["not_covered"] = [*self.certificate_.get("not_covered", []), *not_covered]
+        self._take(text)
+        return self
+
+    def _public(self, X_public: Any, y_public: Any, public: PublicData | None) -> tuple[Any, Any]:
+        if public is not None:
+            if X_public is not None or y_public is not None:
+                raise InvalidParameterError("public must not be given beside X_public and y_public", parameter="public")
+            if not isinstance(public, PublicData):
+                raise InvalidParameterError("public must be a PublicData(X, y)", parameter="public")
+            return public.X, public.y
+        for name, given, other in (("X_public", X_public, "y_public"), ("y_public", y_public, "X_public")):
+            if given is None and (X_public is not None or y_public is not None):
+                raise InvalidParameterError(f"{name} must be given with {other}", parameter=name)
+        return X_public, y_public
+
+    def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
+        """Private rows as arrays of numbers where they lie, or as the data frame that they are if it has text."""
+        if y is None:
+            raise InvalidParameterError(
+                f"requires y to be passed, but the target y is None: {type(self).__name__} needs labels", parameter="y"
+            )
+        if _tables.is_frame(X) and _tables.has_text(X):
+            validate_data(self, X, skip_check_array=True, reset=reset)
+            with without_values("y"):
+                return X, self._one_label_each(X, y)
+        with without_values("X"):
+            X, y = validate_data(
+                self,
+                X if not hasattr(X, "column_names") else np.column_stack([_tables.numbers_of(c) for c in X.columns]),
+                y,
+                reset=reset,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=True if self.strict else "allow-nan",
+                y_numeric=self._task == "regression",
+            )
+        return X, y
+
+    def _one_label_each(self, X: Any, y: Any) -> Any:
+        y = column_or_1d(np.asarray(y), warn=True)
+        if y.shape[0] != _tables.rows_of(X):
+            raise InvalidParameterError(f"y must have a label for each row of X, got {y.shape[0]}", parameter="y")
+        return y
+
+    def _validated_public(self, X_public: Any, y_public: Any) -> tuple[Any, Any]:
+        if _tables.is_frame(X_public) and _tables.has_text(X_public):
+            X, columns = X_public, len(_tables.frame_names(X_public))
+        else:
+            if hasattr(X_public, "column_names"):
+                X_public = np.column_stack([_tables.numbers_of(c) for c in X_public.columns])
+            try:
+                X = check_array(X_public, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite="allow-nan", input_name="X_public")
+            except (TypeError, ValueError) as error:
+                raise InvalidParameterError(f"X_public must be a matrix of numbers: {error}", parameter="X_public") from None
+            columns = X.shape[1]
+        if columns != self.n_features_in_:
+            raise InvalidParameterError(
+                f"X_public must have as many columns as X, {self.n_features_in_}, got {columns}", parameter="X_public"
+            )
+        named, seen = getattr(self, "feature_names_in_", None), _tables.frame_names(X_public) if _tables.is_frame(X_public) else None
+        if named is not None and seen is not None and list(named) != seen:
+            raise InvalidParameterError("X_public must have the columns of X, in their order", parameter="X_public")
+        y = column_or_1d(np.asarray(y_public), warn=True)
+        if y.shape[0] != _tables.rows_of(X):
+            raise InvalidParameterError(
+                f"y_public must have a label for each of the {_tables.rows_of(X)} rows of X_public, got {y.shape[0]}", parameter="y_public"
+            )
+        return X, y
+
+    def _column_names(self) -> list[str]:
+        named = getattr(self, "feature_names_in_", None)
+        return [f"x{place}" for place in range(self.n_features_in_)] if named is None else [str(name) for name in named]
+
+    def _table(self, X: Any, y: Any, names: list[str], label: str, name: str) -> _native.Table:
+        labels, are_classes = self._labels(y, name)
+        made = _tables.table(X, names)
+        if are_classes:
+            made.add_category(label, labels.tolist(), [str(code) for code in range(self._classes_count())])
+        else:
+            made.add_numbers([label], _tables.matrix(labels))
+        return made
+
+    def _train(self, tables: dict[str, _native.Table], label: str, names: list[str]) -> tuple[str, Answer]:
+        has_public = "public" in tables
+        if not has_public and self.algorithm in ("throw-away", "pda-md", "optimal-gain", "pda-first-order"):
+            raise PublicDataRequiredError(f"X_public must be given for algorithm {self.algorithm!r}", parameter="X_public")
+        is_noisy = self.algorithm not in ("throw-away", "non-private")
+        if not has_public and is_noisy and (self.clip_norm is None or self.learning_rate is None):
+            raise PublicDataRequiredError(
+                "X_public must be given, or clip_norm and learning_rate, which would be learned from it",
+                hint="fit(X, y, X_public=..., y_public=...); without public rows give clip_norm, learning_rate and, where features are not "
+                "of order 1, feature_range",
+                parameter="X_public",
+            )
+        classes = self._classes_count()
+        options: dict[str, Any] = {name: getattr(self, name) for name in PASSED_ON}
+        if self.rho is not None:
+            options["epsilon"] = None
+        if self.algorithm == "non-private" or (self.algorithm == "throw-away" and has_public):
+            options.update(epsilon=None, delta=None, rho=None)
+        options.update(
+            task=self._task,
+            target=label,
+            classes=[str(code) for code in range(classes)] if classes else None,
+            loss=self._loss(classes),
+            warm_start=self.start,
+            no_intercept=not self.fit_intercept,
+            seed=seed_of(self.random_state),
+            out="model",
+            checkpoint=None if self.resume is not None else "none" if self.checkpoint is None else self.checkpoint,
+        )
+        schema: dict[str, Any] | str | os.PathLike[str] | None = self.schema
+        if schema is None and not has_public:
+            schema = self._plain_schema(names, label)
+        with temporary_json(schema) as path:
+            options["schema"] = path
+            text, (answer, said) = _native.train(words("train", options), tables, self.on_step)
+        tell(said, stacklevel=3)
+        return text, Answer(answer)
+
+    def _plain_schema(self, names: list[str], label: str) -> dict[str, Any]:
+        """What columns mean where no public rows tell: numbers, within the given range."""
+        number: dict[str, Any] = {"kind": "number", "impute": 0.0}
+        if self.feature_range is not None:
+            least, greatest = map(float, self.feature_range)
+            number.update(impute=(least + greatest) / 2, range=[least, greatest])
+        columns = [{**number, "name": name} for name in names]
+        return {"format": "semidp-schema/1", "columns": [*columns, {**self._label_schema(), "name": label}]}
+
+    # The fitted model.
+
+    def _take(self, text: str) -> None:
+        """Takes what the model says into attributes."""
+        self.model_ = text
+        saved = json.loads(text)
+        self.algorithm_ = saved["algorithm"]
+        self.hyperparameters_ = dict(self.answer_["hyperparameters"])
+        names, features = self._column_names(), saved["features"]
+        outputs = saved["outputs"]
+        weights = np.asarray(saved["weights"], dtype=np.float64).reshape(outputs, -1)
+        intercept = weights[:, -1] if saved["has_intercept"] else np.zeros(outputs)
+        target = saved["target"]
+        unit, middle = (target["scale"], target["shift"]) if target["kind"] == "number" else (1.0, 0.0)
+        columns = [column["name"] for column in saved["schema"]["columns"]]
+        if all(feature["kind"] == "number" for feature in features):
+            coef = np.zeros((outputs, len(names)))
+            place = {name: at for at, name in enumerate(names)}
+            for at, feature in enumerate(features):
+                slope = weights[:, at] / feature["scale"]
+                coef[:, place[columns[feature["column"]]]] = slope
+                intercept = intercept - slope * feature["shift"]
+            self.encoded_feature_names_ = names
+        else:
+            coef = weights[:, : len(features)].copy()
+            self.encoded_feature_names_ = saved["feature_names"]
+        self._set_coefficients(coef * unit, intercept * unit + middle)
+
+    def _set_coefficients(self, coef: npt.NDArray[np.float64], intercept: npt.NDArray[np.float64]) -> None:
+        self.coef_ = coef
+        self.intercept_ = intercept
+
+    def _scores(self, X: Any) -> npt.NDArray[np.float64]:
+        """Scores of rows, by the very arithmetic of the command `predict`."""
+        check_is_fitted(self)
+        if _tables.is_frame(X) and _tables.has_text(X):
+            validate_data(self, X, skip_check_array=True, reset=False)
+        else:
+            with without_values("X"):
+                X = validate_data(
+                    self,
+                    X if not hasattr(X, "column_names") else np.column_stack([_tables.numbers_of(c) for c in X.columns]),
+                    reset=False,
+                    accept_sparse="csr",
+                    dtype=[np.float64, np.float32],
+                    ensure_all_finite=True if self.strict else "allow-nan",
+                )
+        return _native.Model(self.model_).scores(_tables.table(X, self._column_names()))
+
+    def save_model(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model file that the commands ``semidp predict`` and ``semidp evaluate`` read."""
+        check_is_fitted(self)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.model_ + "\n")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = not self.strict
+        return tags
+
+
+def seed_of(random_state: Any) -> int | None:
+    """The seed that a ``random_state`` stands for; ``None`` is the operating system's generator."""
+    if random_state is None:
+        return None
+    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
+        if random_state < 0:
+            raise InvalidParameterError("random_state must be None, or a whole number >= 0", parameter="random_state")
+        return int(random_state)
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63))
+    raise InvalidParameterError("random_state must be None, a whole number, or a generator of NumPy", parameter="random_state")
+
+
+@contextmanager
+def temporary_json(value: dict[str, Any] | str | os.PathLike[str] | None) -> Iterator[str | os.PathLike[str] | None]:
+    """The path of a file with this JSON, while it lasts; a path stays what it is."""
+    if not isinstance(value, dict):
+        yield value
+        return
+    with tempfile.TemporaryDirectory(prefix="semidp-") as folder:
+        path = os.path.join(folder, "value.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(value, file)
+        yield path
+

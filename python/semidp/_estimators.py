@@ -1,0 +1,301 @@
+"""The estimators: linear models in the manner of scikit-learn."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from typing import Any, ClassVar, TypeVar, Unpack
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
+
+from ._estimator_base import CLASSES_LEAKED, Parameters, PrivateLinearModel, signed
+from .errors import InvalidParameterError, PrivacyLeakWarning, UnknownClassError
+
+_PARAMETERS = """
+    Parameters
+    ----------
+    epsilon, delta, rho : the budget of a fit: ``epsilon`` at ``delta``, or ``rho`` of zCDP, in which case epsilon is stated at ``delta``.
+    adjacency : ``"replace-one"`` (the number of private rows is public) or ``"add-remove"`` (it is secret; ``sample_rate`` and
+        ``expected_batch`` must be given).
+    trust : ``"central"``, or ``"local"``: each private row is randomised on its own before anybody sees it.
+    algorithm : ``"auto"``, the autopilot, or a name from ``semidp train --help``.
+    fit_intercept : whether scores have a constant term.{own}
+    clip_norm, sampling, sample_rate, expected_batch, steps, learning_rate, alpha, public_gradient, public_batch, average, start, l2, domain :
+        hyper-parameters, each chosen from public rows, counts and theory unless given (``start`` is the command line's ``--warm-start``).
+    feature_range : least and greatest value of every feature, for fits without public rows. Numbers beyond are moved to the nearer end.
+    schema : what columns mean, as ``semidp schema`` writes it (a dictionary or a path); learned from public rows unless given.
+    strict : refuse missing and infinite numbers and unknown labels in private rows. That the check passed is covered by no guarantee, and the
+        certificate says so. ``False`` replaces such numbers by what public rows say, and leaves rows with unknown labels out of all sums.
+    ledger, dataset : the ledger that pays, and the name of the private rows in it.
+    checkpoint, resume : where to keep the run while it lasts, and where to go on from.
+    on_step : called with the number of steps done and of all steps. An exception ends the fit; what was spent stays spent.
+    random_state : ``None`` draws from the operating system. A number makes the fit reproducible and **not private**.
+    threads : at most so many; it makes no difference to the result.
+
+    Attributes
+    ----------
+    coef_, intercept_ : the model in the units of the columns. Rows are moved into the range of the public rows first.
+    certificate_ : what is promised about the private rows; ``certificate_.verify()`` recomputes it.
+    algorithm_, hyperparameters_ : what was chosen, and where each choice came from.
+    answer_ : everything that ``semidp train --json`` would say.
+    model_ : the text of the model file; ``save_model`` writes it.{attributes}
+"""
+
+
+Kind = TypeVar("Kind", bound=type[Any])
+
+
+def _finished(kind: Kind) -> Kind:
+    """Puts the common parameters where a docstring says ``{parameters}``, and into the signature of the constructor."""
+    signed(kind)
+    own = "".join(text for name, text in _OWN.items() if name in inspect.signature(kind.__init__).parameters)
+    attributes = _CLASSES_FOUND if kind._task == "classification" else ""
+    shared = _PARAMETERS.replace("{own}", own).replace("{attributes}", attributes)
+    kind.__doc__ = (kind.__doc__ or "").replace("{parameters}", shared.strip())
+    return kind
+
+
+_OWN = {
+    "classes": """
+    classes : all classes that there are. By default those of the public labels; without public labels those of the private ones,
+        with a :class:`~semidp.errors.PrivacyLeakWarning`.""",
+    "target_range": """
+    target_range : least and greatest label, for fits without public rows, which teach centre and scale of the labels.""",
+    "huber_delta": """
+    huber_delta : where the loss turns from quadratic to linear, in standard deviations of the public labels.""",
+}
+_CLASSES_FOUND = """
+    classes_ : the classes, in the order of the columns of ``predict_proba``."""
+
+
+class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
+    """A number is predicted."""
+
+    _task: ClassVar[str] = "regression"
+
+    def __init__(self, *, target_range: tuple[float, float] | None = None, **parameters: Unpack[Parameters]) -> None:
+        super().__init__(**parameters)
+        self.target_range = target_range
+
+    def _labels(self, y: Any, name: str) -> tuple[npt.NDArray[Any], bool]:
+        try:
+            labels = np.asarray(y, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidParameterError(f"{name} must hold numbers", parameter=name) from None
+        if name == "y" and self.strict and not np.isfinite(labels).all():
+            raise InvalidParameterError("y must hold finite numbers", parameter="y")
+        return labels, False
+
+    def _label_schema(self) -> dict[str, Any]:
+        if self.target_range is None:
+            return {"kind": "number", "impute": 0.0}
+        least, greatest = map(float, self.target_range)
+        return {"kind": "number", "impute": (least + greatest) / 2, "range": [least, greatest]}
+
+    def _set_coefficients(self, coef: npt.NDArray[np.float64], intercept: npt.NDArray[np.float64]) -> None:
+        self.coef_ = coef[0]
+        self.intercept_ = float(intercept[0])
+
+    def predict(self, X: Any) -> npt.NDArray[np.float64]:
+        """The predicted numbers, a row each."""
+        return np.ascontiguousarray(self._scores(X)[:, 0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
+
+
+class _Classifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
+    """One of some classes is predicted."""
+
+    _task: ClassVar[str] = "classification"
+    classes_: npt.NDArray[Any]
+
+    def __init__(self, *, classes: Any = None, **parameters: Unpack[Parameters]) -> None:
+        super().__init__(**parameters)
+        self.classes = classes
+
+    def _encode_labels(self, y: Any, public_y: Any, leaks: list[str]) -> None:
+        if self.classes is not None:
+            self.classes_ = np.unique(np.asarray(self.classes))
+        elif public_y is not None:
+            check_classification_targets(public_y)
+            self.classes_ = np.unique(public_y)
+        else:
+            check_classification_targets(y)
+            self.classes_ = np.unique(y)
+            leaks.append(CLASSES_LEAKED)
+            warnings.warn(
+                "the classes are taken from the private labels, which no guarantee covers: give classes=[...], or public labels",
+                PrivacyLeakWarning,
+                stacklevel=3,
+            )
+        if len(self.classes_) < 2:
+            where = "classes" if self.classes is not None else "y_public" if public_y is not None else "y"
+            raise InvalidParameterError(
+                f"{where} must have at least two classes; the number of classes has to be greater than one, got {len(self.classes_)} class",
+                parameter=where,
+            )
+
+    def _labels(self, y: Any, name: str) -> tuple[npt.NDArray[Any], bool]:
+        y = np.asarray(y)
+        try:
+            places = np.clip(np.searchsorted(self.classes_, y), 0, len(self.classes_) - 1)
+            is_known = np.asarray(self.classes_[places] == y)
+        except TypeError:
+            raise UnknownClassError(f"{name} must hold the classes that are known", parameter=name) from None
+        if not is_known.all() and (name == "y_public" or self.strict):
+            where = "classes" if self.classes is not None else "the public labels"
+            raise UnknownClassError(
+                f"{name} must hold classes that {where} have; it has others",
+                hint="give classes=[...] with all of them; strict=False leaves such private rows out of all sums",
+                parameter=name,
+            )
+        return np.where(is_known, places, -1).astype(np.int32), True
+
+    def _label_schema(self) -> dict[str, Any]:
+        return {"kind": "category", "values": [str(code) for code in range(self._classes_count())]}
+
+    def _classes_count(self) -> int:
+        return len(self.classes_)
+
+    def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
+        """The scores of each row: one for two classes, and else one a class."""
+        scores = self._scores(X)
+        if len(self.classes_) == 2:
+            return np.ascontiguousarray(scores[:, -1] - scores[:, 0] if scores.shape[1] == 2 else scores[:, 0])
+        return scores
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The class of the largest score, a row each."""
+        scores = self.decision_function(X)
+        places = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[places])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+@_finished
+class LinearRegression(_Regressor):
+    """Least squares on private rows, with the help of public ones.
+
+    {parameters}
+
+    Examples
+    --------
+    >>> import numpy as np, warnings
+    >>> from semidp import LinearRegression
+    >>> rows = np.random.default_rng(0)
+    >>> X = rows.normal(size=(5000, 3)); y = X @ [1.0, -2.0, 0.5] + 3 + 0.1 * rows.normal(size=5000)
+    >>> model = LinearRegression(epsilon=1.0, delta=1e-6)
+    >>> model = model.fit(X[200:], y[200:], X_public=X[:200], y_public=y[:200])
+    >>> bool(model.score(X, y) > 0.99), bool(model.certificate_.epsilon <= 1.0)
+    (True, True)
+    """
+
+    def _loss(self, classes: int) -> str | None:
+        return "squared"
+
+
+@_finished
+class HuberRegressor(_Regressor):
+    """Robust regression by Huber's loss on private rows, with the help of public ones.
+
+    {parameters}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from semidp import HuberRegressor
+    >>> rows = np.random.default_rng(0)
+    >>> X = rows.normal(size=(5000, 3)); y = X @ [1.0, -2.0, 0.5] + rows.standard_t(df=2, size=5000)
+    >>> model = HuberRegressor(epsilon=2.0).fit(X[300:], y[300:], X_public=X[:300], y_public=y[:300])
+    >>> bool(abs(model.coef_ - [1.0, -2.0, 0.5]).max() < 0.2)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        huber_delta: float = 1.0,
+        target_range: tuple[float, float] | None = None,
+        **parameters: Unpack[Parameters],
+    ) -> None:
+        super().__init__(target_range=target_range, **parameters)
+        self.huber_delta = huber_delta
+
+    def _loss(self, classes: int) -> str | None:
+        return f"huber:{self.huber_delta!r}"
+
+
+@_finished
+class LogisticRegression(_Classifier):
+    """Logistic regression, softmax for more than two classes, on private rows with the help of public ones.
+
+    {parameters}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from semidp import LogisticRegression
+    >>> rows = np.random.default_rng(0)
+    >>> X = rows.normal(size=(5000, 3)); y = np.where(X @ [1.0, -2.0, 0.5] > rows.logistic(size=5000), "yes", "no")
+    >>> model = LogisticRegression(epsilon=1.0, delta=1e-6)
+    >>> model = model.fit(X[200:], y[200:], X_public=X[:200], y_public=y[:200])
+    >>> bool(model.score(X, y) > 0.75), model.predict_proba(X).shape
+    (True, (5000, 2))
+    """
+
+    def _loss(self, classes: int) -> str | None:
+        return "logistic" if classes == 2 else "softmax"
+
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """The probability of each class, a row each."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            scores = np.column_stack([np.zeros_like(scores), scores])
+        parts = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(parts / parts.sum(axis=1, keepdims=True))
+
+    def predict_log_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Its logarithm."""
+        return np.asarray(np.log(self.predict_proba(X)))
+
+
+@_finished
+class LinearSVC(_Classifier):
+    """A linear support vector machine for two classes (hinge loss) on private rows, with the help of public ones.
+
+    {parameters}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from semidp import LinearSVC
+    >>> rows = np.random.default_rng(0)
+    >>> X = rows.normal(size=(5000, 3)); y = X @ [1.0, -2.0, 0.5] > 0.3 * rows.normal(size=5000)
+    >>> model = LinearSVC(epsilon=2.0).fit(X[300:], y[300:], X_public=X[:300], y_public=y[:300])
+    >>> bool(model.score(X, y) > 0.8)
+    True
+    """
+
+    def _loss(self, classes: int) -> str | None:
+        if classes > 2:
+            raise InvalidParameterError(
+                "Only binary classification is supported. classes must be two for LinearSVC: the type of the target is multiclass; "
+                "LogisticRegression takes more",
+                parameter="classes",
+            )
+        return "hinge"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags

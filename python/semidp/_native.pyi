@@ -1,0 +1,35 @@
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__version__: str
+
+class Table:
+    """Columns of one length. It is filled, handed to one call, and empty afterwards."""
+
+    def __new__(cls, rows: int) -> Table: ...
+    def add_numbers(self, names: Sequence[str], array: npt.NDArray[Any]) -> None: ...
+    def add_sparse(
+        self,
+        names: Sequence[str],
+        offsets: npt.NDArray[np.int64],
+        places: npt.NDArray[np.int32],
+        numbers: npt.NDArray[Any],
+    ) -> None: ...
+    def add_category(self, name: str, codes: Sequence[int], values: Sequence[str]) -> None: ...
+
+class Model:
+    """A model file, ready to score rows."""
+
+    def __new__(cls, text: str) -> Model: ...
+    def scores(self, table: Table) -> npt.NDArray[np.float64]: ...
+
+def ask(words: Sequence[str], tables: dict[str, Table] = ...) -> tuple[dict[str, Any], list[str]]: ...
+def train(
+    words: Sequence[str],
+    tables: dict[str, Table],
+    on_step: Callable[[int, int], object] | None = ...,
+) -> tuple[str, tuple[dict[str, Any], list[str]]]: ...
+def main(words: Sequence[str]) -> int: ...

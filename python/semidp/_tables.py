@@ -1,0 +1,154 @@
+"""Arrays and data frames as the tables of the native half.
+
+Numbers are handed over where they lie: float32 and float64 matrices by rows or by columns are never copied. Columns of text
+become categories.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _native
+from .errors import ShapeError, UnsupportedTypeError
+
+#: The name of the label among the columns.
+LABEL = "y"
+
+
+def is_sparse(data: Any) -> bool:
+    """Whether it is a sparse matrix or array of SciPy."""
+    scipy_sparse = sys.modules.get("scipy.sparse")
+    return scipy_sparse is not None and bool(scipy_sparse.issparse(data))
+
+
+def is_frame(data: Any) -> bool:
+    """Whether it is a table with named columns: of pandas, of polars, or of Arrow."""
+    return not isinstance(data, np.ndarray) and (
+        hasattr(data, "columns") and hasattr(data, "shape") and not is_sparse(data)
+        or hasattr(data, "column_names") and hasattr(data, "num_rows")
+    )
+
+
+def frame_names(frame: Any) -> list[str]:
+    """The names of the columns."""
+    names = frame.column_names if hasattr(frame, "column_names") else frame.columns
+    return [str(name) for name in names]
+
+
+def frame_column(frame: Any, place: int) -> Any:
+    """A column as a series or array of its library."""
+    if hasattr(frame, "column_names"):
+        return frame.column(place)
+    if hasattr(frame, "iloc"):
+        return frame.iloc[:, place]
+    return frame[:, place] if hasattr(frame, "get_column") else frame[frame.columns[place]]
+
+
+def is_numeric(column: Any) -> bool:
+    """Whether a column of a frame holds numbers or booleans, whatever its library."""
+    kind = getattr(column, "dtype", None)
+    if kind is None:
+        kind = column.type
+    text = str(kind).lower()
+    return text.startswith(("int", "uint", "float", "bool", "double", "half", "decimal", "boolean"))
+
+
+def has_text(frame: Any) -> bool:
+    """Whether some column of a frame is no number."""
+    return any(not is_numeric(frame_column(frame, place)) for place in range(len(frame_names(frame))))
+
+
+def numbers_of(column: Any) -> npt.NDArray[Any]:
+    """A column of numbers as a vector, missing ones NaN."""
+    if hasattr(column, "to_numpy"):
+        try:
+            values = column.to_numpy(zero_copy_only=False) if hasattr(column, "chunks") else column.to_numpy()
+        except TypeError:
+            values = column.to_numpy()
+    else:
+        values = np.asarray(column)
+    if values.dtype not in (np.float32, np.float64):
+        values = np.asarray(values, dtype=np.float64)
+    return np.asarray(values)
+
+
+def categories_of(column: Any) -> tuple[npt.NDArray[np.int32], list[str]]:
+    """A column of text as codes and values, −1 where a cell is missing."""
+    values = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
+    known: dict[str, int] = {}
+    codes = np.empty(len(values), dtype=np.int32)
+    for place, value in enumerate(values):
+        is_missing = value is None or value != value or str(value) in ("<NA>", "NaT")
+        codes[place] = -1 if is_missing else known.setdefault(str(value), len(known))
+    return codes, list(known)
+
+
+def matrix(data: Any) -> npt.NDArray[Any]:
+    """A matrix of float32 or float64, the very array if it is one that can be read where it lies."""
+    array = np.asarray(data)
+    if array.dtype not in (np.float32, np.float64):
+        array = array.astype(np.float64)
+    if array.ndim == 1:
+        array = array[:, None]
+    fits = array.flags.aligned and array.dtype.isnative and all(
+        stride >= 0 and stride % array.itemsize == 0 for stride in array.strides
+    )
+    return array if fits else np.ascontiguousarray(array)
+
+
+def rows_of(data: Any) -> int:
+    """The number of rows."""
+    return int(data.num_rows) if hasattr(data, "num_rows") else int(data.shape[0])
+
+
+def table(
+    data: Any,
+    names: Sequence[str] | None = None,
+    label: npt.NDArray[np.float64] | None = None,
+    name: str = "X",
+) -> _native.Table:
+    """Rows as a table, and their labels as its last column. ``names`` are those of the columns, ``x0``, ``x1``, ... by default."""
+    rows = rows_of(data)
+    made = _native.Table(rows)
+    if is_frame(data):
+        for place, column_name in enumerate(names if names is not None else frame_names(data)):
+            column = frame_column(data, place)
+            if is_numeric(column):
+                made.add_numbers([column_name], matrix(numbers_of(column)))
+            else:
+                codes, values = categories_of(column)
+                made.add_category(column_name, codes.tolist(), values)
+    elif is_sparse(data):
+        data = data.tocsr()
+        if not data.has_canonical_format:
+            data = data.copy()
+            data.sum_duplicates()
+        if data.dtype not in (np.float32, np.float64):
+            data = data.astype(np.float64)
+        if data.shape[1] > np.iinfo(np.int32).max:
+            raise ShapeError(f"{name} must have fewer than 2^31 columns", parameter=name)
+        names = names if names is not None else [f"x{place}" for place in range(data.shape[1])]
+        made.add_sparse(
+            names,
+            np.ascontiguousarray(data.indptr, dtype=np.int64),
+            np.ascontiguousarray(data.indices, dtype=np.int32),
+            np.ascontiguousarray(data.data),
+        )
+    else:
+        try:
+            array = matrix(data)
+        except (TypeError, ValueError):
+            # What NumPy says quotes the cell that it could not convert, so that nothing of it is kept.
+            raise UnsupportedTypeError(f"{name} must hold numbers, or be a data frame", parameter=name) from None
+        if array.ndim != 2:
+            raise ShapeError(f"{name} must be a matrix, got {array.ndim} dimensions", parameter=name)
+        names = names if names is not None else [f"x{place}" for place in range(array.shape[1])]
+        made.add_numbers(names, array)
+    if label is not None:
+        made.add_numbers([LABEL], matrix(label))
+    return made
