@@ -17,9 +17,9 @@ from .errors import DeclassifiedWarning, NotPrivateWarning, SemidpWarning, _in_p
 Option: TypeAlias = "None | bool | int | float | str | os.PathLike[str] | Sequence[str]"
 
 
-def words(command: str, options: Mapping[str, Any]) -> list[str]:
+def words(command: str | Sequence[str], options: Mapping[str, Any]) -> list[str]:
     """A command and its options as words: ``clip_norm=1.0`` becomes ``--clip-norm=1.0``."""
-    said = command.split()
+    said = command.split() if isinstance(command, str) else list(command)
     for name, value in options.items():
         if isinstance(value, np.generic):
             value = value.item()
@@ -134,7 +134,7 @@ def tell(said: Sequence[str], stacklevel: int) -> None:
         warnings.warn(_in_python(text), kind, stacklevel=stacklevel + 1)
 
 
-def ask(command: str, options: Mapping[str, Any], tables: dict[str, _native.Table] | None = None) -> Answer:
+def ask(command: str | Sequence[str], options: Mapping[str, Any], tables: dict[str, _native.Table] | None = None) -> Answer:
     """The answer of a command. Warnings point at whoever called the caller."""
     answer, said = _native.ask(words(command, options), tables or {})
     tell(said, stacklevel=3)

@@ -110,6 +110,7 @@ class Parameters(TypedDict, total=False):
     on_step: Callable[[int, int], object] | None
     random_state: Any
     threads: int | None
+    copy_X: bool
 
 
 def signed(kind: type[Any]) -> type[Any]:
@@ -171,6 +172,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         on_step: Callable[[int, int], object] | None = None,
         random_state: Any = None,
         threads: int | None = None,
+        copy_X: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -202,6 +204,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         self.on_step = on_step
         self.random_state = random_state
         self.threads = threads
+        self.copy_X = copy_X
 
     # What subclasses decide.
 
@@ -351,7 +354,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
     def _table(self, X: Any, y: Any, names: list[str], label: str, name: str) -> _native.Table:
         labels, are_classes = self._labels(y, name)
-        made = _tables.table(X, names)
+        made = _tables.table(X, names, may_be_copied=self.copy_X)
         if are_classes:
             made.add_category(label, labels.tolist(), [str(code) for code in range(self._classes_count())])
         else:

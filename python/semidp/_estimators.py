@@ -34,6 +34,8 @@ _PARAMETERS = """
     on_step : called with the number of steps done and of all steps. An exception ends the fit; what was spent stays spent.
     random_state : ``None`` draws from the operating system. A number makes the fit reproducible and **not private**.
     threads : at most so many; it makes no difference to the result.
+    copy_X : large arrays are read where they lie in every step. ``True`` lets the kernel keep an encoded copy of its own (four bytes
+        a cell): more memory for faster steps, and the same result.
 
     Attributes
     ----------
@@ -82,7 +84,9 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
 
     def _labels(self, y: Any, name: str) -> tuple[npt.NDArray[Any], bool]:
         try:
-            labels = np.asarray(y, dtype=np.float64)
+            labels = np.asarray(y)
+            if labels.dtype != np.float32:
+                labels = labels.astype(np.float64, copy=False)
         except (TypeError, ValueError):
             raise InvalidParameterError(f"{name} must hold numbers", parameter=name) from None
         if name == "y" and self.strict and not np.isfinite(labels).all():

@@ -43,7 +43,7 @@ class Files:
 
     def _told(self, text: str) -> str:
         for path, name in self._names.items():
-            text = text.replace(f"{name}: {path}", name).replace(path, name)
+            text = text.replace(f"{name}: {path}", name).replace(f"{name} {path}", name).replace(path, name)
         return text
 
     def place(self, name: str) -> str:

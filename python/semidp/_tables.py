@@ -111,10 +111,11 @@ def table(
     names: Sequence[str] | None = None,
     label: npt.NDArray[np.float64] | None = None,
     name: str = "X",
+    may_be_copied: bool = False,
 ) -> _native.Table:
     """Rows as a table, and their labels as its last column. ``names`` are those of the columns, ``x0``, ``x1``, ... by default."""
     rows = rows_of(data)
-    made = _native.Table(rows)
+    made = _native.Table(rows, may_be_copied)
     if is_frame(data):
         for place, column_name in enumerate(names if names is not None else frame_names(data)):
             column = frame_column(data, place)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 from ._ask import Answer, Certificate, ask
 from ._files import Files, is_path
-from .errors import InvalidParameterError, MalformedEventError, OutOfRangeError, _exception
+from .errors import InvalidParameterError, MalformedEventError, OutOfRangeError, UnknownEventError
 
 __all__ = ["Accountant", "account", "calibrate", "verify"]
 
@@ -59,7 +59,7 @@ def account(
     (4.148, 1.984)
     >>> run = {"event": "gaussian", "noise_multiplier": 8.0, "count": 10}
     >>> round(account(events=[run, {"event": "pure", "epsilon": 0.1}], delta=1e-6).epsilon, 3)
-    3.906
+    3.779
     """
     options: dict[str, Any] = dict(
         noise_multiplier=noise_multiplier,
@@ -110,7 +110,7 @@ def calibrate(
     --------
     >>> answer = calibrate(epsilon=2, delta=1e-5, sample_rate=500 / 27000, steps=5000, adjacency="add-remove")
     >>> round(answer.noise_multiplier, 3), answer.epsilon <= 2
-    (2.726, True)
+    (2.725, True)
     """
     options = dict(locals())
     return ask("calibrate", options)
@@ -149,21 +149,7 @@ def verify(certificate: Mapping[str, Any] | str | os.PathLike[str]) -> Answer:
                 f"certificate must be a dictionary, JSON, or a path, got a {type(certificate).__name__}", parameter="certificate"
             )
         # An absolute path, as one that begins with a dash would be taken for an option.
-        return ask(_Words("verify", os.path.abspath(path)), {})
-
-
-class _Words(str):
-    """A command with a word behind it that may hold blanks."""
-
-    def __new__(cls, command: str, word: str) -> _Words:
-        made = super().__new__(cls, command)
-        made._word = word
-        return made
-
-    _word: str
-
-    def split(self, *_: Any) -> list[str]:  # type: ignore[override]
-        return [str(self), self._word]
+        return ask(["verify", os.path.abspath(path)], {})
 
 
 class Accountant:
@@ -182,7 +168,7 @@ class Accountant:
     >>> accountant.poisson_gaussian(1.1, sample_rate=0.01, steps=1000).gaussian(20.0)
     Accountant(adjacency='add-remove', events=2)
     >>> round(accountant.epsilon(delta=1e-5), 2)
-    1.78
+    1.53
     >>> accountant.certificate(delta=1e-5).verify().valid
     True
     """
@@ -283,9 +269,10 @@ class Accountant:
             made["random_source"] = "seeded"
         return made
 
-    def _ask(self, **question: float) -> Answer:
+    def _ask(self, *, delta: float | None = None, epsilon: float | None = None) -> Answer:
         # Where nothing happened nothing is spent, which is an event, too.
-        return account(events=self._events or [{"event": "pure", "epsilon": 0}], adjacency=self._adjacency, **question)
+        events = self._events or [{"event": "pure", "epsilon": 0}]
+        return account(events=events, adjacency=self._adjacency, delta=delta, epsilon=epsilon)
 
     def _add(self, name: str, count: int, count_name: str = "count", **parameters: float) -> Accountant:
         return self._take([{"event": name, **parameters}], count, count_name)
@@ -293,34 +280,31 @@ class Accountant:
     def _take(self, events: Sequence[Event], count: int, count_name: str = "count") -> Accountant:
         changed = self.events
         for event in events:
-            added = dict(event)
-            for name, value in {**added, count_name: count}.items():
-                if name != "event" and (not isinstance(value, Real) or isinstance(value, bool)):
-                    raise InvalidParameterError(f"{name} must be a number, got a {type(value).__name__}", parameter=name)
-            times = added.pop("count", 1) * count
-            same = next((known for known in changed if {**known, "count": 0} == {**added, "count": 0}), None)
-            if same is None:
-                same = {**added, "count": 0}
-                changed.append(same)
-            same["count"] += times
-            self._check(same if times > 0 else {**added, "count": times}, count_name)
+            for name, value in {**event, count_name: count}.items():
+                _refuse_other_than_number(name, value)
+            added = {**event, "count": event.get("count", 1) * count}
+            self._check(added, count_name)
+            same = [known for known in changed if {**known, "count": 0} == {**added, "count": 0}]
+            if same:
+                same[0]["count"] += added["count"]
+                self._check(same[0], count_name)
+            else:
+                changed.append(added)
         self._events = changed
         return self
 
-    def _check(self, event: dict[str, Any], count_name: str) -> None:
-        """Asks what an event costs by itself: not for the cost, but because what is no event has none."""
+    def _check(self, event: Event, count_name: str) -> None:
+        """Asks for the pure epsilon of an event: few have one, but only what is an event is understood that far."""
         try:
-            account(events=[event], adjacency=self._adjacency, delta=1e-6)
-        except OutOfRangeError:
-            # So little noise that its cost has no number; it is an event all the same.
-            pass
+            account(events=[event], adjacency=self._adjacency, delta=0)
+        except (OutOfRangeError, UnknownEventError):
+            return
         except (MalformedEventError, InvalidParameterError) as error:
-            # An event says `steps` of its count.
-            refused = re.fullmatch(r"(?:events: )?(?:event \d+: )?(\w+) (must .*)", error.message, re.DOTALL)
+            refused = re.fullmatch(r"events: (?:event \d+: )?(\w+) (must .*)", error.message, re.DOTALL)
             if refused is None:
                 raise
-            name = count_name if refused[1] in ("steps", "noise_multiplier") and refused[1] == "steps" else refused[1]
-            raise _exception("InvalidParameter", f"{name} {refused[2]}", None) from None
+            name = count_name if refused[1] == "steps" else refused[1]
+            raise InvalidParameterError(f"{name} {refused[2]}", parameter=name) from None
 
     def __len__(self) -> int:
         return len(self._events)
@@ -337,3 +321,14 @@ class Accountant:
 
     def __repr__(self) -> str:
         return f"Accountant(adjacency={self._adjacency!r}, events={len(self)})"
+
+
+def _refuse_other_than_number(name: str, value: Any) -> None:
+    if name == "event":
+        return
+    if name in ("blocks", "count", "dimension", "steps"):
+        is_right, wanted = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1, "a whole number >= 1"
+    else:
+        is_right, wanted = isinstance(value, Real) and not isinstance(value, bool), "a number"
+    if not is_right:
+        raise InvalidParameterError(f"{name} must be {wanted}, got {value!r}", parameter=name)

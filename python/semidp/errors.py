@@ -57,9 +57,12 @@ __all__ = [
     "UnknownClassError",
     "UnknownColumnError",
     "UnknownEventError",
+    "UnknownFormatError",
+    "UnmergeableError",
     "UnreachableError",
     "UnreadableError",
     "UnsuitableError",
+    "UnsupportedTypeError",
     "WrongKindError",
 ]
 
@@ -300,8 +303,23 @@ class PublicRowsNotTransformedWarning(SemidpWarning):
     """A step of a pipeline was applied to the private rows only."""
 
 
-#: Variants whose class would be called like one of Python's own.
-_RENAMED = {"Interrupted": "RunInterruptedError", "Other": "SemidpError", "Ragged": "ShapeError", "Refused": "BudgetRefusedError"}
+#: Variants that have no class of their own, or one that would be called like one of Python's.
+_RENAMED = {
+    "AlreadySet": "LedgerError",
+    "Changed": "LedgerError",
+    "Interrupted": "RunInterruptedError",
+    "InvalidFeature": "InvalidColumnError",
+    "MalformedNames": "UnreadableError",
+    "NotALedger": "LedgerError",
+    "Other": "SemidpError",
+    "ParseIntError": "InputError",
+    "Ragged": "ShapeError",
+    "Refused": "BudgetRefusedError",
+    "UnknownDataset": "LedgerError",
+    "UnknownEntry": "LedgerError",
+    "UnknownSchemaFormat": "MalformedSchemaError",
+    "Unusable": "LedgerError",
+}
 
 
 #: Options that have another name here.
@@ -352,7 +370,7 @@ def _usage(message: str) -> str:
 def _exception(variant: str, message: str, hint: str | None) -> SemidpError:
     """The exception for a failure of the native half."""
     kind = globals().get(_RENAMED.get(variant, f"{variant}Error"), SemidpError)
-    message = _usage(message)
+    message = re.sub(r"^CERTIFICATE\b", "--certificate", _usage(message))
     named = re.match(r"(?:one of )?--([a-z][a-z0-9-]*)|([a-z][a-z0-9-]*) must\b", message)
     parameter = None
     if named:
@@ -362,6 +380,8 @@ def _exception(variant: str, message: str, hint: str | None) -> SemidpError:
             message = "--" + message
         if variant in ("InvalidParameter", "Input"):
             kind = InvalidParameterError
+    # An event says of its fields what a parameter must be.
+    message = re.sub(r"(?<=: )[a-z]+(?:-[a-z]+)+(?= must\b)", lambda match: _name(match[0]), message)
     # Help is elsewhere here.
     if hint is not None and hint.startswith("every command explains itself"):
         hint = None

@@ -110,7 +110,10 @@ pub fn ask(words: &[String]) -> Result<Answer, Failure> {
 
 /// Trains as the command `train` does, but on behalf of another program: no model is written, signals are left alone, and
 /// every step is told.
-pub fn train(words: &[String], on_step: &mut dyn FnMut(Progress<'_>)) -> Result<(SavedModel, Answer), Failure> {
+pub fn train(
+    words: &[String],
+    on_step: &mut dyn FnMut(Progress<'_>),
+) -> Result<(SavedModel, Answer), Failure> {
     let (command, output) = heard(words)?;
     let Command::Train(train) = command else {
         return Err(Failure::other("internal error: another command than train"));

@@ -73,5 +73,9 @@ pub fn ask<'py>(
 pub fn main(py: Python<'_>, words: Vec<String>) -> u8 {
     let code = py.detach(|| semidp_cli::main(words.into_iter().map(Into::into).collect()));
     // An exit code does not tell its number.
-    if code == ExitCode::SUCCESS { 0 } else { (1..=u8::MAX).find(|n| code == ExitCode::from(*n)).unwrap_or(1) }
+    if code == ExitCode::SUCCESS {
+        0
+    } else {
+        (1..=u8::MAX).find(|n| code == ExitCode::from(*n)).unwrap_or(1)
+    }
 }

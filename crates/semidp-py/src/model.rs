@@ -30,9 +30,8 @@ impl Model {
         mut table: PyRefMut<'py, Table>,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let attached = table.attach("X")?;
-        let (scores, outputs) = py
-            .detach(|| self.predictor.scores(attached.path()))
-            .map_err(|error| raise_from(py, error))?;
+        let (scores, outputs) =
+            py.detach(|| self.predictor.scores(attached.path())).map_err(|error| raise_from(py, error))?;
         let rows = scores.len() / outputs;
         let scores = Array2::from_shape_vec((rows, outputs), scores);
         let scores = scores.map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))?;

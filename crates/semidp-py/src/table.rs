@@ -1,7 +1,9 @@
 //! Arrays of NumPy as tables in memory. Numbers are read where they lie.
 
 use crate::error::raise_from;
-use numpy::{Element, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{
+    Element, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods,
+};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use semidp_table::{Attached, Grid, MemoryTable, Numbers, View};
@@ -17,8 +19,10 @@ pub struct Table {
 impl Table {
     /// Without columns.
     #[new]
-    fn new(rows: usize) -> Self {
-        Self { table: Some(MemoryTable::new(rows)) }
+    #[pyo3(signature = (rows, may_be_copied = false))]
+    fn new(rows: usize, may_be_copied: bool) -> Self {
+        let table = MemoryTable::new(rows);
+        Self { table: Some(if may_be_copied { table.copied() } else { table }) }
     }
 
     /// Adds a matrix of numbers, a name for each column.

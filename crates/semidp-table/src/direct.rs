@@ -2,14 +2,16 @@
 //!
 //! The rows are those that the encoder makes of cells, bit for bit.
 
-use crate::encoder::{Buffers, Encoder, Scaling};
+use crate::encoder::{Buffers, Encoder, Scaling, Simple, encode_single};
 use crate::file::memory::{MemoryTable, Numbers, View};
 use semidp_core::{Block, CsrBlock, DenseBlock};
 
-/// An encoding of numbers alone, over a table in memory.
+/// An encoding without indicators, over a table in memory.
 pub(crate) struct Direct {
     /// Features next to each other whose columns are, too.
     runs: Vec<Run>,
+    /// Features that are places of values, such as labels.
+    codes: Vec<Codes>,
     width: usize,
     sparse: Option<Sparse>,
 }
@@ -19,6 +21,24 @@ struct Run {
     column: usize,
     first_feature: usize,
     scalings: Vec<Scaling>,
+    /// All of them in single precision, if they are.
+    singles: Option<Singles>,
+}
+
+struct Codes {
+    column: usize,
+    feature: usize,
+    /// What each value becomes, and last a missing one.
+    places: Vec<f32>,
+}
+
+/// What [`Scaling::single`] says, each number beside the same one of the next feature.
+#[derive(Default)]
+struct Singles {
+    least: Vec<f32>,
+    greatest: Vec<f32>,
+    shift: Vec<f32>,
+    factor: Vec<f32>,
 }
 
 /// One grid without its zeros, which all encode to zero, and a label.
@@ -33,22 +53,43 @@ impl Direct {
     pub(crate) fn new(table: &MemoryTable, wanted: &[usize], encoder: &Encoder) -> Option<Self> {
         let width = encoder.width();
         let mut runs: Vec<Run> = Vec::new();
-        for (feature, (place, scaling)) in encoder.scalings()?.into_iter().enumerate() {
+        let mut codes = Vec::new();
+        for (feature, (place, simple)) in encoder.simple()?.into_iter().enumerate() {
+            let Simple::Number(scaling) = simple else {
+                let (_, values) = table.category(wanted[place])?;
+                let values = values.iter().map(|value| Some(value.as_str())).chain([None]);
+                let places = values.map(|value| simple.code(value)).collect();
+                codes.push(Codes { column: wanted[place], feature, places });
+                continue;
+            };
             let (grid, column) = table.number(wanted[place])?;
             match runs.last_mut() {
                 Some(run) if run.grid == grid && run.column + run.scalings.len() == column => {
                     run.scalings.push(scaling);
                 }
-                _ => runs.push(Run { grid, column, first_feature: feature, scalings: vec![scaling] }),
+                _ => runs.push(Run {
+                    grid,
+                    column,
+                    first_feature: feature,
+                    scalings: vec![scaling],
+                    singles: None,
+                }),
             }
         }
+        runs.iter_mut().for_each(|run| run.singles = Singles::of(&run.scalings));
         let views = table.views();
         let is_sparse = |run: &Run| matches!(views[run.grid], View::Sparse { .. });
         let sparse = match runs.iter().find(|run| is_sparse(run)) {
             None => None,
-            Some(first) => Some(Sparse::new(first.grid, &views[first.grid], &runs, width)?),
+            Some(first) => {
+                // A label may come after the entries; anything else would not rise.
+                if codes.iter().any(|codes| codes.feature + 1 != width) {
+                    return None;
+                }
+                Some(Sparse::new(first.grid, &views[first.grid], &runs, width)?)
+            }
         };
-        Some(Self { runs, width, sparse })
+        Some(Self { runs, codes, width, sparse })
     }
 
     /// Some rows of the table.
@@ -73,6 +114,10 @@ impl Direct {
                     run.encode(&views[run.grid], row, &mut values[first..]);
                     columns.extend((run.first_feature as u32..).take(run.scalings.len()));
                 }
+                for codes in &self.codes {
+                    columns.push(codes.feature as u32);
+                    values.push(codes.place_in(table, row));
+                }
                 offsets.push(values.len());
             }
             return Block::CsrF32(CsrBlock { offsets, columns, values });
@@ -82,8 +127,20 @@ impl Direct {
             for run in &self.runs {
                 run.encode(&views[run.grid], row, &mut encoded[run.first_feature..][..run.scalings.len()]);
             }
+            for codes in &self.codes {
+                encoded[codes.feature] = codes.place_in(table, row);
+            }
         }
         Block::DenseF32(DenseBlock::new(values, self.width))
+    }
+}
+
+impl Codes {
+    fn place_in(&self, table: &MemoryTable, row: usize) -> f32 {
+        let missing = self.places[self.places.len() - 1];
+        let Some((codes, values)) = table.category(self.column) else { return missing };
+        let code = codes.get(row).and_then(|code| usize::try_from(*code).ok());
+        code.filter(|code| *code < values.len()).map_or(missing, |code| self.places[code])
     }
 }
 
@@ -92,12 +149,15 @@ impl Run {
         let View::Dense { numbers, row_stride, column_stride, .. } = *view else { return };
         let first = row * row_stride + self.column * column_stride;
         let range = first..first + self.scalings.len();
+        // Next to each other, as in an array by rows.
+        if let (Numbers::F32(numbers), 1) = (numbers, column_stride)
+            && let (Some(singles), Some(numbers)) = (&self.singles, numbers.get(range.clone()))
+            && singles.encode(numbers, to)
+        {
+            return;
+        }
         let all = self.scalings.iter().zip(to);
         match numbers {
-            // Next to each other, as in an array by rows.
-            Numbers::F32(numbers) if column_stride == 1 && range.end <= numbers.len() => {
-                all.zip(&numbers[range]).for_each(|((scaling, to), x)| *to = scaling.encode(f64::from(*x)));
-            }
             Numbers::F64(numbers) if column_stride == 1 && range.end <= numbers.len() => {
                 all.zip(&numbers[range]).for_each(|((scaling, to), x)| *to = scaling.encode(*x));
             }
@@ -107,6 +167,56 @@ impl Run {
         }
     }
 }
+
+impl Singles {
+    fn of(scalings: &[Scaling]) -> Option<Self> {
+        let mut all = Self::default();
+        for scaling in scalings {
+            let single = scaling.single?;
+            all.least.push(single.least);
+            all.greatest.push(single.greatest);
+            all.shift.push(single.shift);
+            all.factor.push(single.factor);
+        }
+        Some(all)
+    }
+
+    /// Encodes a row, and says whether all its numbers were finite.
+    fn encode(&self, numbers: &[f32], to: &mut [f32]) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has these instructions.
+            #[expect(unsafe_code, reason = "the same code, compiled for a better processor")]
+            return unsafe { self.encode_wide(numbers, to) };
+        }
+        self.encode_plain(numbers, to)
+    }
+
+    /// The same bits: no product is fused with a sum.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn encode_wide(&self, numbers: &[f32], to: &mut [f32]) -> bool {
+        self.encode_plain(numbers, to)
+    }
+
+    /// In a form that a compiler turns into vectors.
+    #[inline(always)]
+    fn encode_plain(&self, numbers: &[f32], to: &mut [f32]) -> bool {
+        let count = numbers.len();
+        let (least, greatest) = (&self.least[..count], &self.greatest[..count]);
+        let (shift, factor, to) = (&self.shift[..count], &self.factor[..count], &mut to[..count]);
+        let mut strange = 0u32;
+        for at in 0..count {
+            let x = numbers[at];
+            strange |= u32::from(x.to_bits() & EXPONENT == EXPONENT);
+            to[at] = encode_single(x, least[at], greatest[at], shift[at], factor[at]);
+        }
+        strange == 0
+    }
+}
+
+/// All bits of it are set in infinities and what is no number, and in nothing else.
+const EXPONENT: u32 = 0x7f80_0000;
 
 impl Sparse {
     fn new(grid: usize, view: &View<'_>, runs: &[Run], width: usize) -> Option<Self> {
@@ -133,7 +243,9 @@ impl Sparse {
                 }
             }
         }
-        Some(Self { grid, features })
+        // Entries of a row must rise.
+        let numbers: Vec<u32> = features.iter().flatten().map(|(feature, _)| *feature).collect();
+        numbers.is_sorted().then_some(Self { grid, features })
     }
 
     fn add(&self, view: &View<'_>, row: usize, columns: &mut Vec<u32>, values: &mut Vec<f32>) {

@@ -60,7 +60,7 @@ impl Encoder {
                     slots.push(Slot::Code { cells: place, feature: number, listed: lookup.listed() });
                 }
                 (Feature::Number { shift, scale, .. }, &Rule::Number { impute, least, greatest }) => {
-                    let scaling = Scaling { impute, least, greatest, shift, scale };
+                    let scaling = Scaling { impute, least, greatest, shift, scale, single: None };
                     slots.push(Slot::Number { cells: place, feature: number, scaling });
                 }
                 _ => unreachable!("checked before"),
@@ -117,14 +117,30 @@ impl Encoder {
         found.into_iter().find_map(|(problem, &column)| Some((column, problem?)))
     }
 
-    /// How each feature is made of a needed column, by its place, if all of them are numbers.
-    pub(crate) fn scalings(&self) -> Option<Vec<(usize, Scaling)>> {
-        let numbers = self.slots.iter().map(|slot| match slot {
-            Slot::Number { cells, scaling, .. } => Some((*cells, *scaling)),
-            _ => None,
+    /// Says which of the needed columns hold numbers in single precision: they are encoded in it, which is faster and loses
+    /// nothing that they had.
+    pub(crate) fn in_single_precision(&mut self, is_single: impl Fn(usize) -> bool) {
+        for slot in &mut self.slots {
+            if let Slot::Number { cells, scaling, .. } = slot
+                && is_single(*cells)
+            {
+                scaling.single = Single::of(scaling);
+            }
+        }
+    }
+
+    /// How each feature is made of a needed column, by its place, unless some are indicators.
+    pub(crate) fn simple(&self) -> Option<Vec<(usize, Simple<'_>)>> {
+        let features = self.slots.iter().map(|slot| match slot {
+            Slot::Number { cells, scaling, .. } => Some((*cells, Simple::Number(*scaling))),
+            Slot::Code { cells, listed, .. } => match &self.rules[*cells] {
+                Rule::Category(lookup) => Some((*cells, Simple::Code { lookup, listed: *listed })),
+                Rule::Number { .. } => None,
+            },
+            Slot::Indicators { .. } => None,
         });
         // Features are in order, a slot each.
-        numbers.collect()
+        features.collect()
     }
 
     /// The rows of a piece.
@@ -187,6 +203,22 @@ impl Encoder {
     }
 }
 
+/// A feature that every row has a number for.
+pub(crate) enum Simple<'e> {
+    Number(Scaling),
+    Code { lookup: &'e Lookup, listed: u32 },
+}
+
+impl Simple<'_> {
+    /// What a text becomes, or none.
+    pub(crate) fn code(&self, text: Option<&str>) -> f32 {
+        match self {
+            Self::Number(_) => 0.0,
+            Self::Code { lookup, listed } => place_of(lookup.code(text.map(str::as_bytes)), *listed),
+        }
+    }
+}
+
 /// A listed value by its place, any other as −1.
 fn place_of(code: u32, listed: u32) -> f32 {
     if code < listed { code as f32 } else { -1.0 }
@@ -219,6 +251,52 @@ pub(crate) struct Scaling {
     greatest: f64,
     shift: f64,
     scale: f64,
+    /// Where the numbers are in single precision, and it is enough.
+    pub(crate) single: Option<Single>,
+}
+
+/// The same in single precision.
+#[derive(Clone, Copy)]
+pub(crate) struct Single {
+    pub(crate) least: f32,
+    pub(crate) greatest: f32,
+    pub(crate) shift: f32,
+    /// One over the scale.
+    pub(crate) factor: f32,
+}
+
+impl Single {
+    /// How far from nought numbers may lie, in units of their scale, before single precision would tell on them.
+    const FAR: f64 = 4096.0;
+
+    fn of(scaling: &Scaling) -> Option<Self> {
+        let bound = |end: f64| end.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32;
+        let single = Self {
+            least: bound(scaling.least),
+            greatest: bound(scaling.greatest),
+            shift: scaling.shift as f32,
+            factor: (1.0 / scaling.scale) as f32,
+        };
+        let ends = [single.encode(single.least), single.encode(single.greatest)];
+        let is_fit = ends.iter().all(|end| end.is_finite())
+            && single.factor.is_normal()
+            && scaling.shift.abs() <= Self::FAR * scaling.scale;
+        is_fit.then_some(single)
+    }
+
+    /// For a finite number; between the ends of the range, so that the result is finite, too.
+    #[inline(always)]
+    pub(crate) fn encode(&self, number: f32) -> f32 {
+        encode_single(number, self.least, self.greatest, self.shift, self.factor)
+    }
+}
+
+/// (x − shift)·factor for x moved into its range. Comparisons are written as vector instructions have them.
+#[inline(always)]
+pub(crate) fn encode_single(x: f32, least: f32, greatest: f32, shift: f32, factor: f32) -> f32 {
+    let x = if x > least { x } else { least };
+    let x = if x < greatest { x } else { greatest };
+    (x - shift) * factor
 }
 
 impl Scaling {
@@ -226,6 +304,9 @@ impl Scaling {
     #[inline(always)]
     pub(crate) fn encode(&self, number: f64) -> f32 {
         const LARGEST: f64 = f32::MAX as f64;
+        if let Some(single) = self.single.filter(|_| number.is_finite()) {
+            return single.encode(number as f32);
+        }
         // A NaN stays one; infinities become the ends of the range if there is one.
         let number = number.clamp(self.least, self.greatest);
         let number = if number.is_finite() { number } else { self.impute };

@@ -51,7 +51,7 @@ impl Schema {
             learners.push(match kind {
                 FileKind::Untyped => Cells::Guess(Guess { untyped: true, ..Guess::default() }),
                 FileKind::Category => Cells::Guess(Guess::default()),
-                FileKind::Number => Cells::Numbers(Vec::new()),
+                FileKind::Number | FileKind::Single => Cells::Numbers(Vec::new()),
                 FileKind::Unsupported(found) => {
                     let (path, column) = (path.to_path_buf(), name.clone());
                     return Err(Error::UnsupportedType { path, column, found: found.clone() });
@@ -83,7 +83,8 @@ impl Schema {
                 // Without names for its columns, a file of text has as many as its rows say.
                 let file = file::open(path, table::ROWS_PER_BLOCK, Some(&[]))?;
                 let is_number = |column: &&FileColumn| {
-                    matches!(column.kind, FileKind::Number | FileKind::Untyped) && !column.name.is_empty()
+                    matches!(column.kind, FileKind::Number | FileKind::Single | FileKind::Untyped)
+                        && !column.name.is_empty()
                 };
                 file.columns().iter().filter(is_number).map(|column| column.name.clone()).collect()
             }

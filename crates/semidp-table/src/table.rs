@@ -116,7 +116,7 @@ pub fn open_private(
 impl Table {
     fn open(path: &Path, schema: &Schema, encoding: &Encoding, options: LoadOptions) -> Result<Self> {
         encoding.check(schema)?;
-        let encoder = Encoder::new(schema, encoding);
+        let mut encoder = Encoder::new(schema, encoding);
         let needed: Vec<_> = encoder.needed().iter().map(|&column| &schema.columns()[column]).collect();
         let names: Vec<&str> = needed.iter().map(|column| column.name.as_str()).collect();
         let file = file::open(path, options.rows_per_block.max(1), Some(&names))?;
@@ -124,9 +124,9 @@ impl Table {
         for (column, &place) in needed.iter().zip(&wanted) {
             let found = match (&file.columns()[place].kind, &column.kind) {
                 (FileKind::Untyped, _) => continue,
-                (FileKind::Number, Kind::Number { .. }) => continue,
+                (FileKind::Number | FileKind::Single, Kind::Number { .. }) => continue,
                 (FileKind::Category, Kind::Category { .. }) => continue,
-                (FileKind::Number, _) => "number",
+                (FileKind::Number | FileKind::Single, _) => "number",
                 (FileKind::Category, _) => "category",
                 (FileKind::Unsupported(found), _) => {
                     return Err(Error::UnsupportedType {
@@ -139,6 +139,7 @@ impl Table {
             let (path, name, expected) = (path.to_path_buf(), column.name.clone(), column.kind.name());
             return Err(Error::WrongKind { path, column: name, expected, found });
         }
+        encoder.in_single_precision(|place| matches!(file.columns()[wanted[place]].kind, FileKind::Single));
         let direct = file.in_memory().and_then(|table| Direct::new(table, &wanted, &encoder));
         let table = Self { file, wanted, encoder, direct, on_rows: options.on_rows };
         if options.strict {
@@ -254,7 +255,7 @@ impl BlockSource for Table {
     }
 
     fn is_resident(&self) -> bool {
-        self.file.in_memory().is_some()
+        self.file.in_memory().is_some_and(|table| !table.may_be_copied)
     }
 
     fn visit_some(

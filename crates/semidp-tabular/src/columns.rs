@@ -249,8 +249,10 @@ fn with_values(schema: Schema, place: usize, values: &[String]) -> Result<Schema
 
 /// Classes that are numbers, as they were given.
 fn given_numbers(column: &str, classes: &[String]) -> Result<Target> {
-    let numbers: Option<Vec<f64>> =
-        classes.iter().map(|class| class.trim().parse().ok().filter(|number: &f64| number.is_finite())).collect();
+    let numbers: Option<Vec<f64>> = classes
+        .iter()
+        .map(|class| class.trim().parse().ok().filter(|number: &f64| number.is_finite()))
+        .collect();
     let numbers = numbers.ok_or_else(|| Error::Target {
         column: column.into(),
         requirement: "hold text for classes that are not numbers".into(),

@@ -82,7 +82,12 @@ impl BlockSource for InMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{CsrTable, DenseBlock, DenseTable};
+    use crate::data::{CsrTable, DenseBlock, DenseTable, Private, Public, Sampling};
+    use crate::noise::Gaussian;
+    use crate::noise::rng::Randomness;
+    use crate::query::ClippedSum;
+    use crate::session::{Program, Session};
+    use semidp_accounting::{Adjacency, Delta, NoiseMultiplier, SampleRate, Steps};
 
     /// Every row, in order, as pairs of column and value.
     fn rows(source: &dyn BlockSource) -> Vec<Vec<(u32, f64)>> {
@@ -161,5 +166,77 @@ mod tests {
         assert!(InMemory::read(&Pieces { pieces: 2, promised: 21, width: 1 << 14 }).is_err());
         // Rows of another width would be cut anew.
         assert!(InMemory::read(&Pieces { pieces: 2, promised: 20, width: 1 << 13 }).is_err());
+    }
+
+    /// Rows that lie in memory already; shows everything twice if it is greedy, whoever was chosen.
+    struct Resident {
+        rows: DenseTable<f32>,
+        is_greedy: bool,
+    }
+
+    impl BlockSource for Resident {
+        fn width(&self) -> usize {
+            self.rows.width()
+        }
+        fn units(&self) -> usize {
+            self.rows.units()
+        }
+        fn blocks(&self) -> usize {
+            self.rows.blocks()
+        }
+        fn units_of(&self, block: usize) -> Range<usize> {
+            self.rows.units_of(block)
+        }
+        fn visit(&self, block: usize, visit: &mut dyn FnMut(Block<'_>)) -> Result<()> {
+            self.rows.visit(block, visit)
+        }
+        fn is_resident(&self) -> bool {
+            true
+        }
+        fn visit_some(&self, block: usize, chosen: &[usize], visit: &mut dyn FnMut(Block<'_>)) -> Result<()> {
+            if self.is_greedy {
+                self.rows.visit(block, visit)?;
+                return self.rows.visit(block, visit);
+            }
+            self.rows.visit_some(block, chosen, visit)
+        }
+    }
+
+    /// The noiseless sums of two steps, which only a test of the kernel can see.
+    fn sums<S: BlockSource>(source: S, sampling: Sampling) -> Vec<f64> {
+        let session = Session::new(Private::new(source), Adjacency::ReplaceOne).unwrap();
+        let session = session.with_randomness(Randomness::Seed(9));
+        let noise = Gaussian::new(NoiseMultiplier::new(1.0).unwrap());
+        let program = Program::new(noise, sampling, Steps::new(2).unwrap());
+        let (run, tickets) = session.authorise(program, Delta::new(1e-5).unwrap()).unwrap();
+        let query = ClippedSum::l2(Public(vec![0.0; 3]), 10.0).unwrap();
+        let partials = tickets.map(|ticket| run.sum(&query, ticket).unwrap());
+        partials
+            .flat_map(|partial| {
+                let (sum, grid, _) = partial.into_parts().unwrap();
+                sum.into_iter().map(move |k| k as f64 * grid.step()).collect::<Vec<_>>()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn rows_that_stay_where_they_are_have_the_same_sums() {
+        let values: Vec<f32> = (0..3 * 900).map(|x| (x % 7) as f32 - 2.5).collect();
+        let table = || DenseTable::with_blocks(values.clone(), 3, 100).unwrap();
+        let poisson = Sampling::Poisson { rate: SampleRate::new(0.2).unwrap() };
+        for sampling in [poisson, Sampling::Everyone, Sampling::FixedSize { size: 70 }] {
+            let resident = Resident { rows: table(), is_greedy: false };
+            assert_eq!(sums(resident, sampling), sums(table(), sampling));
+        }
+    }
+
+    /// A source that shows more than it was asked for adds no more units than were chosen.
+    #[test]
+    fn no_more_units_are_added_than_were_chosen() {
+        let ones = || DenseTable::with_blocks(vec![1.0f32; 3 * 900], 3, 100).unwrap();
+        let greedy = || Resident { rows: ones(), is_greedy: true };
+        assert_eq!(sums(greedy(), Sampling::Everyone), sums(ones(), Sampling::Everyone));
+        let poisson = Sampling::Poisson { rate: SampleRate::new(0.2).unwrap() };
+        assert!(sums(greedy(), poisson).iter().all(|sum| *sum == 0.0));
     }
 }

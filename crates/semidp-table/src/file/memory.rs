@@ -113,12 +113,19 @@ pub struct MemoryTable {
     columns: Vec<FileColumn>,
     places: Vec<Place>,
     rows: usize,
+    pub(crate) may_be_copied: bool,
 }
 
 impl MemoryTable {
     /// Without columns, of so many rows.
     pub fn new(rows: usize) -> Self {
-        Self { grids: Vec::new(), columns: Vec::new(), places: Vec::new(), rows }
+        let (grids, columns, places) = (Vec::new(), Vec::new(), Vec::new());
+        Self { grids, columns, places, rows, may_be_copied: false }
+    }
+
+    /// Lets the kernel keep an encoded copy of its own, however large: more memory for faster steps.
+    pub fn copied(self) -> Self {
+        Self { may_be_copied: true, ..self }
     }
 
     /// The number of its rows.
@@ -132,8 +139,12 @@ impl MemoryTable {
         if columns != names.len() || rows != self.rows {
             return Err(Error::Ragged { rows, columns, expected_rows: self.rows, expected: names.len() });
         }
+        let is_single = match grid.view() {
+            View::Dense { numbers, .. } | View::Sparse { numbers, .. } => matches!(numbers, Numbers::F32(_)),
+        };
         for (column, name) in names.into_iter().enumerate() {
-            self.columns.push(FileColumn { name, kind: FileKind::Number });
+            let kind = if is_single { FileKind::Single } else { FileKind::Number };
+            self.columns.push(FileColumn { name, kind });
             self.places.push(Place::Number { grid: self.grids.len(), column });
         }
         self.grids.push(grid);
@@ -156,6 +167,14 @@ impl MemoryTable {
         match self.places[column] {
             Place::Number { grid, column } => Some((grid, column)),
             Place::Category { .. } => None,
+        }
+    }
+
+    /// Which value each row has, and the values, if it is a column of text.
+    pub(crate) fn category(&self, column: usize) -> Option<(&[i32], &[String])> {
+        match &self.places[column] {
+            Place::Number { .. } => None,
+            Place::Category { codes, values } => Some((codes, values)),
         }
     }
 

@@ -10,8 +10,8 @@ mod npz;
 mod parquet;
 
 use crate::cell::Cells;
-use memory::MemoryTable;
 use crate::{Error, Result};
+use memory::MemoryTable;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -80,6 +80,8 @@ pub(crate) enum FileKind {
     /// Nothing: they are text that may be anything.
     Untyped,
     Number,
+    /// Numbers in single precision.
+    Single,
     Category,
     /// Something that is neither, in the words of the format.
     Unsupported(String),

@@ -59,11 +59,14 @@ impl NpzFile {
         let (mut columns, mut places) = (Vec::new(), Vec::new());
         for (place, (array, name)) in arrays.iter().zip(&names).enumerate() {
             for column in 0..array.header.columns {
-                columns.push(number_column(match array.header.flat {
-                    true => name.clone(),
-                    false if alone => format!("x{column}"),
-                    false => format!("{name}_{column}"),
-                }));
+                columns.push(number_column(
+                    match array.header.flat {
+                        true => name.clone(),
+                        false if alone => format!("x{column}"),
+                        false => format!("{name}_{column}"),
+                    },
+                    &array.header,
+                ));
                 places.push((place, column));
             }
         }

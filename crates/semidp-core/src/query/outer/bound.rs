@@ -47,7 +47,7 @@ impl Scale {
 
     /// 2^s.
     pub(in crate::query) fn factor<T: Number>(self) -> T {
-        T::of(2f64.powi(self.exponent))
+        T::of(power_of_two(self.exponent))
     }
 }
 
@@ -84,7 +84,7 @@ impl Length {
 
     /// As a floating-point number, for choosing coefficients.
     pub(in crate::query) fn norm(self) -> f64 {
-        f64::from(self.steps.get()) / 2f64.powi(self.scale.exponent)
+        f64::from(self.steps.get()) / power_of_two(self.scale.exponent)
     }
 
     /// Whether the integers trunc(a_c·x_j) have norm at most `clip_steps`, for any row of this length.
@@ -94,7 +94,7 @@ impl Length {
             return false;
         }
         let exponent = (COEFFICIENT_BITS - exponent(size)).clamp(-600, 600);
-        let scale = 2f64.powi(exponent);
+        let scale = power_of_two(exponent);
         let mut square = 0u64;
         for a in coefficients {
             // Single precision times a power of two is exact in double precision; a coefficient in double precision
@@ -136,9 +136,15 @@ impl RowLengths {
 
 /// A whole number not below √n.
 fn above_root(n: u64) -> u64 {
-    // Right for every n that occurs, and checked, because the library's root of integers takes much longer.
-    let root = (n as f64).sqrt() as u64 + 1;
+    // Right for every n that occurs, and checked, because the library's root of integers takes much longer. So do conversions of
+    // numbers without a sign.
+    let root = (n as i64 as f64).sqrt() as i64 as u64 + 1;
     if root.checked_mul(root).is_some_and(|square| square >= n) { root } else { n.isqrt() + 1 }
+}
+
+/// 2^e for an exponent from −1022 to 1023, exactly; the nearest of those for others.
+fn power_of_two(exponent: i32) -> f64 {
+    f64::from_bits(((exponent.clamp(-1022, 1023) + 1023) as u64) << 52)
 }
 
 /// ⌊log₂ x⌋ of a normal number; of a smaller one, less than any.
@@ -152,6 +158,22 @@ mod tests {
     use super::*;
     use crate::noise::rng::{Purpose, Randomness, Stream};
     use crate::query::clip::LANES;
+
+    #[test]
+    fn powers_and_roots() {
+        for exponent in -1022..=1023 {
+            assert_eq!(power_of_two(exponent), 2f64.powi(exponent), "{exponent}");
+        }
+        let mut stream = Randomness::Seed(12).key(0).unwrap().stream(Purpose::Noise, 0, 0);
+        let some = (0..20_000).map(|round| stream.word() >> (round % 64));
+        let ends = [0, 1, 2, 3, 4, (1 << 62) - 1, 1 << 62, i64::MAX as u64, 1 << 63, u64::MAX - 1, u64::MAX];
+        for n in some.chain(ends) {
+            let root = u128::from(above_root(n));
+            assert!(root * root >= u128::from(n), "{n}");
+            // A root that was rounded up to the next whole number is one too many.
+            assert!(root <= u128::from(n.isqrt()) + 2, "{n}");
+        }
+    }
 
     fn numbers(stream: &mut Stream) -> impl FnMut() -> f64 {
         // Any magnitude from 2^-30 to 2^30.

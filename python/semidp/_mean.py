@@ -1,0 +1,197 @@
+"""The mean of private and public rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _native, _tables
+from ._ask import Answer, ask
+from ._estimator_base import seed_of
+from ._files import Files
+from .errors import InvalidParameterError, ShapeError, UnsupportedTypeError
+
+
+class MeanAnswer(Answer):
+    """An answer whose ``mean`` and ``confidence_interval`` are arrays where they are attributes."""
+
+    @property
+    def mean(self) -> npt.NDArray[np.float64]:
+        """The mean, a number for each column."""
+        return np.asarray(self["mean"], dtype=np.float64)
+
+    @property
+    def confidence_interval(self) -> npt.NDArray[np.float64] | None:
+        """A row for each column: its lower and its upper end, NaN where none is known; ``None`` if there are none at all."""
+        intervals = self.get("confidence_interval")
+        if intervals is None:
+            return None
+        unknown = (np.nan, np.nan)
+        return np.asarray([unknown if interval is None else interval for interval in intervals], dtype=np.float64)
+
+
+def mean(
+    X: Any = None,
+    *,
+    X_public: Any = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    columns: Sequence[str | int] | None = None,
+    radius: float | str = "auto",
+    std: float | None = None,
+    centre: str | None = None,
+    scale: str | None = None,
+    estimator: str = "auto",
+    private_weight: float | None = None,
+    target: str = "population",
+    idealised: bool = False,
+    confidence: float = 0.95,
+    schema: Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    ledger: str | os.PathLike[str] | None = None,
+    dataset: str | None = None,
+    random_state: Any = None,
+    threads: int | None = None,
+    strict: bool = False,
+) -> MeanAnswer:
+    """Estimates the mean of private and public rows. The private rows ``X`` are protected, whatever the public rows are.
+
+    Parameters
+    ----------
+    X : the **private** rows: an array (of one dimension: one column), or a data frame of pandas, polars or Arrow. Without it the
+        public rows answer alone, at no cost.
+    X_public : the public rows, with the columns of ``X``; two data frames are matched by names. Without it this is plain
+        differential privacy: ``radius`` must be given, and ``schema`` if columns of text are asked for.
+    epsilon, delta, rho : the budget: ``epsilon`` at ``delta``, pure ``epsilon``, or ``rho`` of zCDP.
+    columns : names (of arrays: places) of columns; all that hold numbers by default. A column of text becomes the share of each
+        of its values.
+    radius : rows further than this from the centre are clipped; ``"auto"`` learns it from the public rows.
+    std : root of a row's total variance; learned from the public rows by default.
+    centre : what rows are clipped about: ``"public"``, the public mean, or ``"origin"``.
+    scale : the units of ``radius`` and ``std``: ``"none"``, those of the columns, or ``"public"``, the columns' standard deviations
+        in the public rows.
+    estimator, private_weight : leave them out for the best ones; :func:`semidp.plan` compares them.
+    target : the mean of what: ``"population"``, the law of the rows, or ``"empirical"``, the given rows.
+    idealised : lets ``estimator="auto"`` take K-norm noise, whose guarantee holds for real numbers.
+    confidence : that of the intervals.
+    schema : what columns mean, as a dictionary or the path of a file; learned from the public rows by default.
+    ledger, dataset : a ledger to debit first, and the name of the private rows in it.
+    random_state : ``None`` draws noise from the operating system's generator. A number makes it reproducible, for tests: the result is
+        **not private** then.
+    threads : one a core by default; makes no difference to the result.
+    strict : refuse private rows with missing or unknown cells in place of imputing them. That it did is covered by no guarantee.
+
+    Returns
+    -------
+    MeanAnswer : ``mean``, ``confidence_interval``, ``predicted_mse``, ``estimator``, ``columns``, ``certificate`` and more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.random.default_rng(0).normal(5.0, 1.0, size=(2000, 2))
+    >>> answer = mean(rows[200:], X_public=rows[:200], epsilon=1.0, delta=1e-6)
+    >>> bool(np.all(np.abs(answer.mean - 5) < 0.5)), answer.certificate.epsilon <= 1
+    (True, True)
+    """
+    private, public = prepared(X, "X"), prepared(X_public, "X_public")
+    names = _common_names(private, public)
+    tables: dict[str, _native.Table] = {}
+    if private is not None:
+        tables["private"] = _tables.table(private, names or column_names(private), name="X")
+    if public is not None:
+        tables["public"] = _tables.table(public, names or column_names(public), name="X_public")
+    if schema is None and public is None and private is not None:
+        schema = _plain_schema(private)
+    with Files() as files:
+        options = {
+            "epsilon": epsilon,
+            "delta": delta,
+            "rho": rho,
+            "columns": chosen_columns(columns, private if private is not None else public),
+            "radius": radius,
+            "std": std,
+            "centre": centre,
+            "scale": scale,
+            "estimator": estimator,
+            "private_weight": private_weight,
+            "target": target,
+            "idealised": idealised,
+            "confidence": confidence,
+            "schema": files.json_unless_path("schema", schema),
+            "ledger": ledger,
+            "dataset": dataset,
+            "seed": seed_of(random_state),
+            "threads": threads,
+            "strict": strict,
+        }
+        return MeanAnswer(ask("mean", options, tables))
+
+
+def prepared(data: Any, name: str) -> Any:
+    """A data frame, or a dense matrix of numbers; nothing of nothing."""
+    if data is None or _tables.is_frame(data):
+        return data
+    if _tables.is_sparse(data):
+        raise UnsupportedTypeError(
+            f"{name} must not be sparse: a mean reads every cell", hint=f"{name}.toarray() is dense", parameter=name
+        )
+    if hasattr(data, "to_frame") and getattr(data, "name", None) not in (None, ""):
+        return data.to_frame()
+    array = _numbers(data)
+    if array is None:
+        raise UnsupportedTypeError(f"{name} must hold numbers, or be a data frame", parameter=name)
+    if array.ndim not in (1, 2):
+        raise ShapeError(f"{name} must be a matrix, or one column, got {array.ndim} dimensions", parameter=name)
+    return _tables.matrix(array)
+
+
+def _numbers(data: Any) -> npt.NDArray[Any] | None:
+    """An array of numbers, if it is one. What NumPy says if it is none quotes cells, so that not even the error is kept."""
+    try:
+        array = np.asarray(data)
+        if array.dtype.kind not in "fiub":
+            array = array.astype(np.float64, casting="unsafe" if array.dtype.kind == "O" else "safe")
+    except (TypeError, ValueError):
+        return None
+    return array
+
+
+def column_names(data: Any) -> list[str]:
+    """The names of the columns: those of a data frame, or ``x0``, ``x1``, ..."""
+    return _tables.frame_names(data) if _tables.is_frame(data) else [f"x{place}" for place in range(data.shape[1])]
+
+
+def _common_names(private: Any, public: Any) -> list[str] | None:
+    """An array beside a data frame has its names. Two data frames are matched by their own."""
+    if private is None or public is None or (_tables.is_frame(private) and _tables.is_frame(public)):
+        return None
+    ours, theirs = column_names(private), column_names(public)
+    if len(ours) != len(theirs):
+        raise ShapeError(f"X_public must have as many columns as X, {len(ours)}, got {len(theirs)}", parameter="X_public")
+    return ours if _tables.is_frame(private) else theirs
+
+
+def chosen_columns(columns: Sequence[str | int] | None, data: Any) -> list[str] | None:
+    """Names of columns as an option takes them."""
+    if columns is None:
+        return None
+    if isinstance(columns, (str, int)):
+        columns = [columns]
+    is_array = isinstance(data, np.ndarray)
+    names = [f"x{name}" if is_array and not isinstance(name, str) else str(name) for name in columns]
+    if any("," in name for name in names):
+        raise InvalidParameterError("columns must be names without commas", hint="rename the column", parameter="columns")
+    return names
+
+
+def _plain_schema(private: Any) -> dict[str, Any]:
+    """Where no public rows tell what columns mean, those of numbers are numbers; a missing one counts as zero."""
+    names = column_names(private)
+    if _tables.is_frame(private):
+        names = [name for place, name in enumerate(names) if _tables.is_numeric(_tables.frame_column(private, place))]
+    number = {"kind": "number", "impute": 0.0}
+    return {"format": "semidp-schema/1", "columns": [{"name": name, **number} for name in names]}
