@@ -15,17 +15,34 @@ as ``X`` and ``y``, public ones as ``X_public`` and ``y_public``:
 from __future__ import annotations
 
 from . import errors, model_selection
+from ._ask import Answer, Certificate
+from ._audit import audit
 from ._estimators import HuberRegressor, LinearRegression, LinearSVC, LogisticRegression
+from ._mean import mean
 from ._native import __version__
+from ._plan import plan
 from ._public import PublicData
+from .accounting import Accountant, account, calibrate, verify
+from .local import aggregate, randomize
 
 __all__ = [
+    "Accountant",
+    "Answer",
+    "Certificate",
     "HuberRegressor",
     "LinearRegression",
     "LinearSVC",
     "LogisticRegression",
     "PublicData",
     "__version__",
+    "account",
+    "aggregate",
+    "audit",
+    "calibrate",
     "errors",
+    "mean",
     "model_selection",
+    "plan",
+    "randomize",
+    "verify",
 ]

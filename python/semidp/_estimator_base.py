@@ -438,7 +438,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
     def _set_coefficients(self, coef: npt.NDArray[np.float64], intercept: npt.NDArray[np.float64]) -> None:
         self.coef_ = coef
-        self.intercept_ = intercept
+        self.intercept_: npt.NDArray[np.float64] | float = intercept
 
     def _scores(self, X: Any) -> npt.NDArray[np.float64]:
         """Scores of rows, by the very arithmetic of the command `predict`."""

@@ -47,7 +47,7 @@ def untransformed_by() -> str | None:
     for _ in range(_DEPTH):
         if frame is None:
             return None
-        owner = frame.f_locals.get("self")
+        owner: Any = frame.f_locals.get("self")
         if frame.f_code.co_name == "fit" and hasattr(owner, "steps") and hasattr(owner, "transform_input"):
             taken = owner.transform_input or []
             before = [name for name, step in owner.steps[:-1] if step is not None and step != "passthrough"]

@@ -80,21 +80,24 @@ def test_a_seed_is_not_private() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "line"),
+    ("kind", "options", "line"),
     [
-        ({}, []),
-        ({"columns": ["x0", "x2"], "confidence": 0.9}, ["--columns", "x0,x2", "--confidence", "0.9"]),
+        (np.float64, {}, []),
+        (np.float32, {}, []),
         (
-            {"radius": 12.5, "std": 3.5, "estimator": "weighted-gaussian", "target": "empirical"},
-            ["--radius", "12.5", "--std", "3.5", "--estimator", "weighted-gaussian", "--target", "empirical"],
+            np.float64,
+            {"columns": ["x0", "x2"], "confidence": 0.9, "idealised": True, "strict": True},
+            ["--columns", "x0,x2", "--confidence", "0.9", "--idealised", "--strict"],
         ),
-        ({"centre": "origin", "scale": "none", "radius": 20}, ["--centre", "origin", "--scale", "none", "--radius", "20"]),
-        ({"estimator": "weighted-gaussian", "private_weight": 1e-4}, ["--estimator", "weighted-gaussian", "--private-weight", "1e-4"]),
-        ({"idealised": True, "strict": True}, ["--idealised", "--strict"]),
+        (
+            np.float64,
+            {"radius": 12.5, "std": 3.5, "estimator": "weighted-gaussian", "private_weight": 1e-4, "target": "empirical"},
+            "--radius 12.5 --std 3.5 --estimator weighted-gaussian --private-weight 1e-4 --target empirical".split(),
+        ),
+        (np.float64, {"centre": "origin", "scale": "none", "radius": 20}, "--centre origin --scale none --radius 20".split()),
     ],
 )
-@pytest.mark.parametrize("kind", [np.float64, np.float32])
-def test_bit_for_bit_the_same_as_the_command_line(tmp_path: Path, options: dict[str, Any], line: list[str], kind: type) -> None:
+def test_bit_for_bit_the_same_as_the_command_line(tmp_path: Path, kind: type, options: dict[str, Any], line: list[str]) -> None:
     np.save(tmp_path / "private.npy", X.astype(kind))
     np.save(tmp_path / "public.npy", PUBLIC.astype(kind))
     files = ["--private", str(tmp_path / "private.npy"), "--public", str(tmp_path / "public.npy")]

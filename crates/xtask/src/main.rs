@@ -2,9 +2,11 @@
 
 mod bench;
 mod documents;
+mod environment;
 mod fuzz;
 mod peers;
 mod process;
+mod python;
 mod table;
 mod test;
 
@@ -16,8 +18,10 @@ Chores of the repository.
 
 usage: cargo xtask <command>
 
-  test [--quick]            format, lints, tests, documentation, links; --quick leaves out
-                            the lints and the building of the documentation
+  test [--quick]            format, lints, tests, documentation, links, the Python package; --quick
+                            leaves out the lints and the building of the documentation
+  test python               the Python package alone: a wheel in a virtual environment in
+                            target/python-venv (or $SEMIDP_PYTHON_VENV), pytest, mypy
   bench                     every criterion bench
   bench peers [accounting|training|local] [--no-opacus]
                             noise calibration, training steps and local reports against

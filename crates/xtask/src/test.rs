@@ -2,6 +2,7 @@
 
 use crate::documents;
 use crate::process::{self, Failure};
+use crate::python;
 
 /// One thing to pass: the arguments of cargo, and whether `--quick` leaves it out.
 struct Step {
@@ -23,6 +24,7 @@ pub fn run(options: &[&str]) -> Result<(), Failure> {
     let quick = match options {
         [] => false,
         ["--quick"] => true,
+        ["python"] => return python::test(),
         _ => return Err(Failure::usage(format!("`test` does not understand `{}`", options.join(" ")))),
     };
     for step in STEPS.iter().filter(|step| !(quick && step.slow)) {
@@ -31,6 +33,7 @@ pub fn run(options: &[&str]) -> Result<(), Failure> {
     }
     process::heading("paths and links in the documents");
     documents::check(&process::root())?;
+    python::test()?;
     eprintln!("\nall passed");
     Ok(())
 }

@@ -4,13 +4,12 @@
 //! both; only the ratios mean anything.
 
 mod accounting;
-mod environment;
 mod local;
 mod peer;
 mod training;
 
+use crate::environment::Environment;
 use crate::process::{self, Failure};
-use environment::Environment;
 
 /// What can be compared, in order.
 const PARTS: [&str; 3] = ["accounting", "training", "local"];
@@ -43,7 +42,8 @@ pub fn run(options: &[&str]) -> Result<(), Failure> {
     if chosen("local") {
         packages.push(&["numpy", "scipy"]);
     }
-    let environment = Environment::prepare(&packages)?;
+    let environment = Environment::prepare("peers-venv", "SEMIDP_PEERS_VENV")?;
+    packages.iter().for_each(|some| environment.install_if_possible(some));
     if chosen("accounting") {
         print!("{}", accounting::run(&environment, opacus)?);
     }

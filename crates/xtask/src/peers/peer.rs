@@ -1,6 +1,6 @@
 //! A peer: a Python process that answers one question at a time.
 
-use super::environment::Environment;
+use crate::environment::Environment;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

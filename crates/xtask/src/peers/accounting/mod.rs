@@ -3,9 +3,9 @@
 mod ours;
 mod report;
 
-use super::environment::Environment;
 use super::peer::Peer;
 use super::{median, time};
+use crate::environment::Environment;
 use crate::process::Failure;
 use semidp_accounting::Adjacency;
 use serde_json::{Value, json};

@@ -3,9 +3,9 @@
 mod ours;
 mod report;
 
-use super::environment::Environment;
 use super::median;
 use super::peer::Peer;
+use crate::environment::Environment;
 use crate::process::Failure;
 use ours::Reporter;
 use serde_json::{Value, json};

@@ -4,9 +4,9 @@ mod machine;
 mod ours;
 mod report;
 
-use super::environment::Environment;
 use super::median;
 use super::peer::Peer;
+use crate::environment::Environment;
 use crate::process::Failure;
 use ours::Trainer;
 use serde_json::json;
