@@ -12,7 +12,7 @@ import pytest
 import semidp
 
 MODULES = sorted(
-    {"semidp", *(module.name for module in pkgutil.iter_modules(semidp.__path__, "semidp.") if not module.name.endswith("__main__"))}
+    {"semidp", *(module.name for module in pkgutil.iter_modules(semidp.__path__, "semidp.") if not module.name.endswith(("__main__", "_native")))}
 )
 
 #: Functions and classes without which the package would not be one.

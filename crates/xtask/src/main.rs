@@ -27,6 +27,7 @@ usage: cargo xtask <command>
                             noise calibration, training steps and local reports against
                             dp_accounting, Opacus, PyTorch and NumPy, which are installed into
                             target/peers-venv (or $SEMIDP_PEERS_VENV) if need be
+  bench python              a fit of a million rows in Python against the same in Rust: time and memory
   fuzz [--minutes N] [--target NAME]
                             each fuzz target for N minutes (default 1); needs nightly and
                             cargo-fuzz

@@ -3,6 +3,7 @@
 use crate::environment::Environment;
 use crate::process::{self, Failure};
 use std::path::PathBuf;
+use std::process::Command;
 
 /// Builds, installs and tests the package.
 pub fn test() -> Result<(), Failure> {
@@ -23,6 +24,18 @@ pub fn test() -> Result<(), Failure> {
     process::run(environment.module("pytest").args(["-q", "-n", "2", "python/tests"]))?;
     process::heading("mypy --strict");
     process::run(&mut environment.module("mypy"))
+}
+
+/// Measures a fit in Python against the same in Rust, both optimised.
+pub fn bench() -> Result<(), Failure> {
+    let environment = Environment::prepare("python-bench-venv", "SEMIDP_PYTHON_BENCH_VENV")?;
+    process::heading("optimised builds of both sides");
+    environment.install(&["."])?;
+    let example = "train_in_memory";
+    process::run(&mut process::cargo(["build", "--release", "-p", "semidp-cli", "--example", example]))?;
+    let rust = process::target_folder().join("release").join("examples").join(example);
+    let mut race = Command::new(environment.python());
+    process::run(race.arg("python/bench/fit_against_rust.py").arg(rust).current_dir(process::root()))
 }
 
 fn only_wheel(folder: &std::path::Path) -> Result<PathBuf, Failure> {
