@@ -28,6 +28,7 @@ from .errors import (
 )
 
 Self = TypeVar("Self", bound="PrivateLinearModel")
+Read = TypeVar("Read")
 
 #: Parameters that go to the command `train` under their own names.
 PASSED_ON = (
@@ -66,15 +67,15 @@ SELECTED = (
 )
 
 
-@contextmanager
-def without_values(name: str) -> Iterator[None]:
-    """Keeps cells out of the messages of libraries, which quote what they cannot convert."""
+def without_values(name: str, read: Callable[[], Read]) -> Read:
+    """What ``read`` returns. Libraries quote the cell that they cannot convert: such a message goes no further."""
     try:
-        yield
+        return read()
     except ValueError as error:
         if "could not convert" not in str(error):
             raise
-        raise UnsupportedTypeError(f"{name} must hold numbers: some of its cells are text", parameter=name) from None
+    # Not inside the handler, or the cell would hang on the new error as its context.
+    raise UnsupportedTypeError(f"{name} must hold numbers: some of its cells are text", parameter=name)
 
 
 class Parameters(TypedDict, total=False):
@@ -302,20 +303,17 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             )
         if _tables.is_frame(X) and _tables.has_text(X):
             validate_data(self, X, skip_check_array=True, reset=reset)
-            with without_values("y"):
-                return X, self._one_label_each(X, y)
-        with without_values("X"):
-            X, y = validate_data(
-                self,
-                X if not hasattr(X, "column_names") else np.column_stack([_tables.numbers_of(c) for c in X.columns]),
-                y,
-                reset=reset,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                ensure_all_finite=True if self.strict else "allow-nan",
-                y_numeric=self._task == "regression",
-            )
-        return X, y
+            return X, without_values("y", lambda: self._one_label_each(X, y))
+
+        def read() -> tuple[Any, Any]:
+            return validate_data(self, _as_matrix(X), y, reset=reset, y_numeric=self._task == "regression", **self._checks())  # type: ignore[no-any-return]
+
+        return without_values("X", read)
+
+    def _checks(self) -> dict[str, Any]:
+        """What scikit-learn is asked to check of private rows."""
+        all_finite = True if self.strict else "allow-nan"
+        return {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": all_finite}
 
     def _one_label_each(self, X: Any, y: Any) -> Any:
         y = column_or_1d(np.asarray(y), warn=True)
@@ -327,10 +325,9 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         if _tables.is_frame(X_public) and _tables.has_text(X_public):
             X, columns = X_public, len(_tables.frame_names(X_public))
         else:
-            if hasattr(X_public, "column_names"):
-                X_public = np.column_stack([_tables.numbers_of(c) for c in X_public.columns])
             try:
-                X = check_array(X_public, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite="allow-nan", input_name="X_public")
+                checks = {**self._checks(), "ensure_all_finite": "allow-nan"}
+                X = check_array(_as_matrix(X_public), input_name="X_public", **checks)
             except (TypeError, ValueError) as error:
                 raise InvalidParameterError(f"X_public must be a matrix of numbers: {error}", parameter="X_public") from None
             columns = X.shape[1]
@@ -446,15 +443,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         if _tables.is_frame(X) and _tables.has_text(X):
             validate_data(self, X, skip_check_array=True, reset=False)
         else:
-            with without_values("X"):
-                X = validate_data(
-                    self,
-                    X if not hasattr(X, "column_names") else np.column_stack([_tables.numbers_of(c) for c in X.columns]),
-                    reset=False,
-                    accept_sparse="csr",
-                    dtype=[np.float64, np.float32],
-                    ensure_all_finite=True if self.strict else "allow-nan",
-                )
+            given = X
+            X = without_values("X", lambda: validate_data(self, _as_matrix(given), reset=False, **self._checks()))
         return _native.Model(self.model_).scores(_tables.table(X, self._column_names()))
 
     def save_model(self, path: str | os.PathLike[str]) -> None:
@@ -471,13 +461,18 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
+def _as_matrix(X: Any) -> Any:
+    """A table of Arrow as a matrix; everything else scikit-learn understands by itself."""
+    return X if not hasattr(X, "column_names") else np.column_stack([_tables.numbers_of(column) for column in X.columns])
+
+
 def seed_of(random_state: Any) -> int | None:
     """The seed that a ``random_state`` stands for; ``None`` is the operating system's generator."""
     if random_state is None:
         return None
     if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
-        if random_state < 0:
-            raise InvalidParameterError("random_state must be None, or a whole number >= 0", parameter="random_state")
+        if not 0 <= random_state < 2**64:
+            raise InvalidParameterError("random_state must be None, or a whole number from 0 to 2^64 - 1", parameter="random_state")
         return int(random_state)
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))

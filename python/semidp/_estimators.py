@@ -73,6 +73,24 @@ _CLASSES_FOUND = """
     classes_ : the classes, in the order of the columns of ``predict_proba``."""
 
 
+def _floats(labels: npt.NDArray[Any]) -> Any:
+    """Numbers in double precision; ``None`` if some are no numbers. No error quotes them."""
+    try:
+        return labels.astype(np.float64, copy=False)
+    except (TypeError, ValueError):
+        return None
+
+
+def _places(classes: npt.NDArray[Any], labels: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+    """The place of each label among sorted classes, and whether it is one of them."""
+    try:
+        places = np.clip(np.searchsorted(classes, labels), 0, len(classes) - 1)
+        return places, np.asarray(classes[places] == labels)
+    except TypeError:
+        # Text among numbers, or the other way round.
+        return np.zeros(len(labels), dtype=np.intp), np.zeros(len(labels), dtype=np.bool_)
+
+
 class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
     """A number is predicted."""
 
@@ -83,12 +101,11 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
         self.target_range = target_range
 
     def _labels(self, y: Any, name: str) -> tuple[npt.NDArray[Any], bool]:
-        try:
-            labels = np.asarray(y)
-            if labels.dtype != np.float32:
-                labels = labels.astype(np.float64, copy=False)
-        except (TypeError, ValueError):
-            raise InvalidParameterError(f"{name} must hold numbers", parameter=name) from None
+        labels = np.asarray(y)
+        if labels.dtype != np.float32:
+            labels = _floats(labels)
+        if labels is None:
+            raise InvalidParameterError(f"{name} must hold numbers", parameter=name)
         if name == "y" and self.strict and not np.isfinite(labels).all():
             raise InvalidParameterError("y must hold finite numbers", parameter="y")
         return labels, False
@@ -147,11 +164,7 @@ class _Classifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
 
     def _labels(self, y: Any, name: str) -> tuple[npt.NDArray[Any], bool]:
         y = np.asarray(y)
-        try:
-            places = np.clip(np.searchsorted(self.classes_, y), 0, len(self.classes_) - 1)
-            is_known = np.asarray(self.classes_[places] == y)
-        except TypeError:
-            raise UnknownClassError(f"{name} must hold the classes that are known", parameter=name) from None
+        places, is_known = _places(self.classes_, y)
         if not is_known.all() and (name == "y_public" or self.strict):
             where = "classes" if self.classes is not None else "the public labels"
             raise UnknownClassError(

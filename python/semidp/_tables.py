@@ -101,6 +101,14 @@ def matrix(data: Any) -> npt.NDArray[Any]:
     return array if fits else np.ascontiguousarray(array)
 
 
+def _matrix_or_none(data: Any) -> npt.NDArray[Any] | None:
+    """What NumPy says of a cell that it cannot convert quotes the cell, so that nothing of it is kept, not even as a context."""
+    try:
+        return matrix(data)
+    except (TypeError, ValueError):
+        return None
+
+
 def rows_of(data: Any) -> int:
     """The number of rows."""
     return int(data.num_rows) if hasattr(data, "num_rows") else int(data.shape[0])
@@ -141,11 +149,9 @@ def table(
             np.ascontiguousarray(data.data),
         )
     else:
-        try:
-            array = matrix(data)
-        except (TypeError, ValueError):
-            # What NumPy says quotes the cell that it could not convert, so that nothing of it is kept.
-            raise UnsupportedTypeError(f"{name} must hold numbers, or be a data frame", parameter=name) from None
+        array = _matrix_or_none(data)
+        if array is None:
+            raise UnsupportedTypeError(f"{name} must hold numbers, or be a data frame", parameter=name)
         if array.ndim != 2:
             raise ShapeError(f"{name} must be a matrix, got {array.ndim} dimensions", parameter=name)
         names = names if names is not None else [f"x{place}" for place in range(array.shape[1])]

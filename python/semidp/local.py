@@ -182,7 +182,7 @@ def aggregate(
             "reports": _report_files(reports, files),
             "centre": files.json_unless_path("centre", centre),
             "estimator": estimator,
-            "expect_reports": None,
+            "expect_reports": expect_reports,
             "std": std,
             "columns": chosen_columns(columns, public),
             "schema": files.json_unless_path("schema", schema),

@@ -30,7 +30,7 @@ def people(name: str) -> tuple[pd.DataFrame, np.ndarray[Any, Any]]:
 X, y = people("adult.data.gz")
 X_test, y_test = people("adult.test.gz")
 volunteers = np.random.default_rng(1).random(len(X)) < 0.02
-public = {"X_public": X[volunteers], "y_public": y[volunteers]}
+public = semidp.PublicData(X[volunteers], y[volunteers])
 private = X[~volunteers], y[~volunteers]
 print(f"{len(private[0]):,} private and {volunteers.sum():,} public people, {X.shape[1]} columns.")
 
@@ -42,7 +42,7 @@ models = {
     "semi-DP (the autopilot), epsilon 0.1": semidp.LogisticRegression(epsilon=0.1, delta=1e-6, strict=False),
 }
 for name, model in models.items():
-    model.fit(*private, **public)
+    model.fit(*private, public=public)
     print(f"AUC {roc_auc_score(y_test, model.decision_function(X_test)):.4f}  {name}")
 
 # What the last one did, and where every number in it came from.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import semidp
 
-random = np.random.default_rng(7)
+random = np.random.default_rng(8)
 columns = ["systolic", "diastolic", "heart rate"]
 truth = np.array([128.0, 81.0, 72.0])
 rows = random.normal(truth, [15.0, 10.0, 9.0], size=(5200, 3))

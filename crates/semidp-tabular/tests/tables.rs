@@ -1,9 +1,10 @@
 //! From a file to numbers: features, targets, and labels that are not known.
 
 use semidp_core::BlockSource;
-use semidp_table::{Column, Feature, Kind, LoadOptions, Schema};
+use semidp_table::{Attached, Column, Feature, Grid, Kind, LoadOptions, MemoryTable, Numbers, Schema, View};
 use semidp_tabular::{Columns, Error, Target, Task};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A file of one test.
 fn file(name: &str, text: &str) -> PathBuf {
@@ -139,4 +140,57 @@ fn private_rows_are_never_refused() {
         LoadOptions::default(),
     );
     assert_eq!(public.unwrap().units(), 4);
+}
+
+/// Three columns of numbers and a label, without the zeros.
+struct Sparse;
+
+const OFFSETS: [i64; 5] = [0, 1, 3, 4, 5];
+const PLACES: [i32; 5] = [0, 0, 1, 1, 0];
+const NUMBERS: [f64; 5] = [2.0, -4.0, 5.0, 1.0, 6.0];
+
+impl Grid for Sparse {
+    fn view(&self) -> View<'_> {
+        View::Sparse { offsets: &OFFSETS, places: &PLACES, numbers: Numbers::F64(&NUMBERS), columns: 2 }
+    }
+}
+
+struct Labels;
+
+impl Grid for Labels {
+    fn view(&self) -> View<'_> {
+        let numbers = Numbers::F64(&[1.0, 2.0, 3.0, 6.0]);
+        View::Dense { numbers, rows: 4, columns: 1, row_stride: 1, column_stride: 1 }
+    }
+}
+
+/// Numbers without their zeros are scaled and not shifted, so that zeros stay zeros; the label is centred as ever.
+#[test]
+fn sparse_numbers_stay_sparse() {
+    let table = MemoryTable::new(4).with_numbers(vec!["a".into(), "b".into()], Arc::new(Sparse)).unwrap();
+    let table = table.with_numbers(vec!["y".into()], Arc::new(Labels)).unwrap();
+    let attached = Attached::new("public", table);
+    let schema = Schema::infer(attached.path(), None).unwrap().schema;
+    let columns = Columns::learn(schema, "y", Task::Regression, Some(attached.path())).unwrap();
+    let scales: Vec<(f64, f64)> = columns
+        .features()
+        .iter()
+        .map(|feature| match *feature {
+            Feature::Number { shift, scale, .. } => (shift, scale),
+            _ => panic!("not a number"),
+        })
+        .collect();
+    // The mean square with the variance over n − 1: 1 + (1 + 25 + 1 + 25)/3, and (9/4 + 49/4 + 1/4 + 9/4)/3 + 9/4.
+    assert!((scales[0].0, scales[1].0) == (0.0, 0.0));
+    assert!((scales[0].1 - (1.0f64 + 52.0 / 3.0).sqrt()).abs() < 1e-6, "{scales:?}");
+    assert!((scales[1].1 - (17.0f64 / 3.0 + 2.25).sqrt()).abs() < 1e-6, "{scales:?}");
+    let Target::Number { shift, .. } = *columns.target() else { panic!("not a number") };
+    assert!((shift - 3.0).abs() < 1e-6);
+    let rows = columns.private_rows(attached.path(), LoadOptions::default()).unwrap();
+    assert!(format!("{rows:?}").contains("private"));
+    let (rows, _) = columns.public_rows(attached.path()).unwrap();
+    let a = |row| rows.dot(row, &[1.0, 0.0]) * scales[0].1;
+    for (row, expected) in [2.0, -4.0, 0.0, 6.0].into_iter().enumerate() {
+        assert!((a(row) - expected).abs() < 1e-5, "{row}");
+    }
 }

@@ -75,7 +75,7 @@ pub struct Randomize {
     again: bool,
 
     /// NOT private: draw the randomness from this number, for tests
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::whole("seed", 0), allow_hyphen_values = true)]
     seed: Option<u64>,
 
     /// Threads [default: one a core]; makes no difference to the result

@@ -93,7 +93,7 @@ pub struct Mean {
     ledger: LedgerOptions,
 
     /// NOT private: draw the noise from this number, for tests
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::whole("seed", 0), allow_hyphen_values = true)]
     seed: Option<u64>,
 
     /// Threads [default: one a core]; makes no difference to the result

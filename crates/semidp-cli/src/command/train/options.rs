@@ -88,7 +88,7 @@ pub struct Train {
     pub ledger: LedgerOptions,
 
     /// NOT private: draw noise and batches from this number, for tests
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::whole("seed", 0), allow_hyphen_values = true)]
     pub seed: Option<u64>,
 
     #[command(flatten)]
