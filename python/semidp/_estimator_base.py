@@ -5,10 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 import os
-import tempfile
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, ClassVar, TypedDict, TypeVar
 
 import numpy as np
@@ -18,6 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 
 from . import _native, _tables
 from ._ask import Answer, Certificate, tell, words
+from ._files import Files
 from ._public import PublicData, is_cross_validated, untransformed_by
 from .errors import (
     InvalidParameterError,
@@ -275,11 +274,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         tables = {"private": self._table(X, y, names, label, "y")}
         if X_public is not None:
             tables["public"] = self._table(X_public, y_public, names, label, "y_public")
-        text, answer = self._train(tables, label, names)
-        self.answer_ = answer
-        self.certificate_ = Certificate(answer["certificate"])
-        if self.certificate_["events"]:
-            self.certificate_["not_covered"] = [*self.certificate_.get("not_covered", []), *not_covered]
+        text, self.answer_ = self._train(tables, label, names, not_covered)
+        self.certificate_ = Certificate(self.answer_["certificate"])
         self._take(text)
         return self
 
@@ -358,7 +354,9 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             made.add_numbers([label], _tables.matrix(labels))
         return made
 
-    def _train(self, tables: dict[str, _native.Table], label: str, names: list[str]) -> tuple[str, Answer]:
+    def _train(
+        self, tables: dict[str, _native.Table], label: str, names: list[str], not_covered: list[str]
+    ) -> tuple[str, Answer]:
         has_public = "public" in tables
         if not has_public and self.algorithm in ("throw-away", "pda-md", "optimal-gain", "pda-first-order"):
             raise PublicDataRequiredError(f"X_public must be given for algorithm {self.algorithm!r}", parameter="X_public")
@@ -390,9 +388,9 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         schema: dict[str, Any] | str | os.PathLike[str] | None = self.schema
         if schema is None and not has_public:
             schema = self._plain_schema(names, label)
-        with temporary_json(schema) as path:
-            options["schema"] = path
-            text, (answer, said) = _native.train(words("train", options), tables, self.on_step)
+        with Files() as files:
+            options["schema"] = files.json_unless_path("schema", schema)
+            text, (answer, said) = _native.train(words("train", options), tables, self.on_step, not_covered)
         tell(said, stacklevel=3)
         return text, Answer(answer)
 
@@ -479,17 +477,3 @@ def seed_of(random_state: Any) -> int | None:
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**63))
     raise InvalidParameterError("random_state must be None, a whole number, or a generator of NumPy", parameter="random_state")
-
-
-@contextmanager
-def temporary_json(value: dict[str, Any] | str | os.PathLike[str] | None) -> Iterator[str | os.PathLike[str] | None]:
-    """The path of a file with this JSON, while it lasts; a path stays what it is."""
-    if not isinstance(value, dict):
-        yield value
-        return
-    with tempfile.TemporaryDirectory(prefix="semidp-") as folder:
-        path = os.path.join(folder, "value.json")
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(value, file)
-        yield path
-

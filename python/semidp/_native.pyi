@@ -31,5 +31,6 @@ def train(
     words: Sequence[str],
     tables: dict[str, Table],
     on_step: Callable[[int, int], object] | None = ...,
+    not_covered: Sequence[str] = ...,
 ) -> tuple[str, tuple[dict[str, Any], list[str]]]: ...
 def main(words: Sequence[str]) -> int: ...

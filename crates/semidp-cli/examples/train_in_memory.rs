@@ -78,7 +78,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let before = peak();
     let begun = Instant::now();
     let (saved, _) =
-        semidp_cli::train(&words, &mut |_| ()).map_err(|failure| failure.message().to_string())?;
+        semidp_cli::train(&words, &[], &mut |_| ()).map_err(|failure| failure.message().to_string())?;
     println!("{} {} {}", begun.elapsed().as_secs_f64(), peak() - before, saved.weights[0]);
     Ok(())
 }

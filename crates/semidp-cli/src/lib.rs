@@ -109,16 +109,18 @@ pub fn ask(words: &[String]) -> Result<Answer, Failure> {
 }
 
 /// Trains as the command `train` does, but on behalf of another program: no model is written, signals are left alone, and
-/// every step is told.
+/// every step is told. What the program did to private rows besides, such as checks that may fail, is `not_covered` by any guarantee, and
+/// the certificate says so.
 pub fn train(
     words: &[String],
+    not_covered: &[String],
     on_step: &mut dyn FnMut(Progress<'_>),
 ) -> Result<(SavedModel, Answer), Failure> {
     let (command, output) = heard(words)?;
     let Command::Train(train) = command else {
         return Err(Failure::other("internal error: another command than train"));
     };
-    let (saved, json) = train.for_program(&output, on_step)?;
+    let (saved, json) = train.for_program(&output, not_covered, on_step)?;
     Ok((saved, Answer { json, ..output.into_answer() }))
 }
 

@@ -60,12 +60,20 @@ fn programs_train_without_files() {
     let model = files.json("model.json");
     std::fs::remove_file(files.path("model.json")).unwrap();
     let mut steps = Vec::new();
-    let (saved, answer) = train(&words(&line), &mut |progress| steps.push(progress.step)).unwrap();
+    let (saved, answer) = train(&words(&line), &[], &mut |progress| steps.push(progress.step)).unwrap();
     assert_eq!(answer.json, expected);
     assert_eq!(serde_json::from_str::<serde_json::Value>(&saved.to_json().unwrap()).unwrap(), model);
     assert!(!std::path::Path::new(&files.path("model.json")).exists(), "nothing is written");
     assert_eq!(steps, (0..=20).collect::<Vec<u64>>());
     assert!(answer.warnings[0].contains("NOT private"));
+    // What the program says it did stands on the certificate, but not where no private row was used.
+    let peeked = ["a look at the rows".to_string()];
+    for (algorithm, lines) in [("auto", 1), ("throw-away", 0)] {
+        let line = format!("{line} --algorithm {algorithm}");
+        let (saved, answer) = train(&words(&line), &peeked, &mut |_| ()).unwrap();
+        assert_eq!(saved.certificate.not_covered, peeked[..lines]);
+        assert_eq!(answer.json["certificate"]["not_covered"].as_array().map_or(0, Vec::len), lines);
+    }
 }
 
 /// Classes that the public rows do not have, for targets of text and of numbers.

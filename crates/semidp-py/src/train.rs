@@ -17,15 +17,16 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// Unwinds a run that Python does not want to go on with. What was spent stays spent; nothing else is left behind.
 struct Stop(PyErr);
 
-/// Trains by the words of `train`. `on_step`, if given, is called with the number of steps done and of all steps. Returns the
-/// text of the model file, the object that `--json` would print, and warnings.
+/// Trains by the words of `train`. `on_step`, if given, is called with the number of steps done and of all steps; `not_covered`
+/// goes to the certificate. Returns the text of the model file, the object that `--json` would print, and warnings.
 #[pyfunction]
-#[pyo3(signature = (words, tables, on_step = None))]
+#[pyo3(signature = (words, tables, on_step = None, not_covered = Vec::new()))]
 pub fn train<'py>(
     py: Python<'py>,
     words: Vec<String>,
     tables: BTreeMap<String, PyRefMut<'py, Table>>,
     on_step: Option<Py<PyAny>>,
+    not_covered: Vec<String>,
 ) -> PyResult<(String, Told<'py>)> {
     let (words, attached) = attach(words, tables)?;
     let mut heard = Instant::now();
@@ -45,7 +46,8 @@ pub fn train<'py>(
             resume_unwind(Box::new(Stop(error)));
         }
     };
-    let outcome = py.detach(|| catch_unwind(AssertUnwindSafe(|| semidp_cli::train(&words, &mut see))));
+    let outcome =
+        py.detach(|| catch_unwind(AssertUnwindSafe(|| semidp_cli::train(&words, &not_covered, &mut see))));
     drop(attached);
     let (saved, Answer { json, warnings }) = match outcome {
         Ok(outcome) => outcome.map_err(|failure| raise(py, &failure))?,

@@ -55,8 +55,8 @@ struct Prepared {
 enum Host<'h> {
     /// A person at a terminal: the model goes to `--out`, and a signal ends the run where it can go on.
     Terminal,
-    /// A program that takes the model itself, and is told of every step.
-    Program(&'h mut dyn FnMut(Progress<'_>)),
+    /// A program that takes the model itself, is told of every step, and knows what else was done to the private rows.
+    Program { on_step: &'h mut dyn FnMut(Progress<'_>), not_covered: &'h [String] },
 }
 
 impl Train {
@@ -66,12 +66,14 @@ impl Train {
     }
 
     /// Answers a program: the model, and what `--json` would print. Nothing is written, and `--out` only names the model.
+    /// What the program did to private rows besides goes to the certificate, as covered by no guarantee.
     pub fn for_program(
         self,
         output: &Output,
+        not_covered: &[String],
         on_step: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(SavedModel, Value), Failure> {
-        self.trained(output, Host::Program(on_step))
+        self.trained(output, Host::Program { on_step, not_covered })
     }
 
     fn trained(self, output: &Output, mut host: Host<'_>) -> Result<(SavedModel, Value), Failure> {
@@ -102,7 +104,7 @@ impl Train {
         // What cannot be written should be known before anything is spent.
         let out = match host {
             Host::Terminal => Some(Reserved::new("--out", &self.out)?),
-            Host::Program(_) => None,
+            Host::Program { .. } => None,
         };
         let certificate =
             self.certificate.as_ref().map(|path| Reserved::new("--certificate", path)).transpose()?;
@@ -157,7 +159,7 @@ impl Train {
                 streaming.iter().for_each(|note| output.note(note));
             }
             watch.see(&progress);
-            if let Host::Program(on_step) = &mut host {
+            if let Host::Program { on_step, .. } = &mut host {
                 on_step(progress);
             }
         });
@@ -195,6 +197,11 @@ impl Train {
             let check = "a strict check of the rows came first: that it passed, or which column failed it, is \
                          covered by no guarantee";
             trained.certificate.not_covered.push(check.into());
+        }
+        if let Host::Program { not_covered, .. } = host
+            && !trained.certificate.events.is_empty()
+        {
+            trained.certificate.not_covered.extend_from_slice(not_covered);
         }
         let told = prepared.notes.len();
         prepared.notes.extend(streaming);
