@@ -71,14 +71,9 @@ class Answer(dict[str, Any]):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes it to a file, whole or not at all."""
-        temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
-        try:
-            with open(temporary, "w", encoding="utf-8") as file:
-                file.write(self.to_json() + "\n")
-            os.replace(temporary, path)
-        finally:
-            if os.path.exists(temporary):
-                os.remove(temporary)
+        from ._files import write_whole
+
+        write_whole(path, self.to_json() + "\n")
 
     def __repr__(self) -> str:
         shown = {name: value for name, value in self.items() if not isinstance(value, (dict, list)) and value is not None}
@@ -117,6 +112,7 @@ class Certificate(Answer):
 
     def __repr__(self) -> str:
         covered = "" if not self.get("not_covered") else f", not_covered={self['not_covered']!r}"
+        covered += ", NOT private: seeded" if self.get("random_source") == "seeded" else ""
         return (
             f"Certificate(epsilon={self.epsilon!r}, delta={self.delta!r}, adjacency={self.adjacency!r}, "
             f"mechanism={self.get('mechanism')!r}{covered})"

@@ -12,22 +12,21 @@ from typing import Any, ClassVar, TypedDict, TypeVar
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from . import _native, _tables
 from ._ask import Answer, Certificate, tell, words
-from ._files import Files
-from ._public import PublicData, is_cross_validated, untransformed_by
+from ._files import Files, write_whole
+from ._public import PublicData, surroundings
+from ._rows import coerced, finite_frame, label_vector, missing_labels, rows_at, without_values
 from .errors import (
     InvalidParameterError,
     PrivacyLeakWarning,
     PublicDataRequiredError,
     PublicRowsNotTransformedWarning,
-    UnsupportedTypeError,
 )
 
 Self = TypeVar("Self", bound="PrivateLinearModel")
-Read = TypeVar("Read")
 
 #: Parameters that go to the command `train` under their own names.
 PASSED_ON = (
@@ -64,17 +63,14 @@ CLASSES_LEAKED = "the list of classes was taken from private labels: it is cover
 SELECTED = (
     "this model was fitted by a cross-validation or search on private rows: scores and choices made by them are covered by no guarantee"
 )
+TRANSFORMED = (
+    "the rows were transformed by steps that were fitted on private rows ({}): the guarantee is about the transformed rows, as if that "
+    "transformation were public, and does not cover it"
+)
+WRAPPED = "this model was fitted inside {}: how that chose, copied or transformed private rows, and how often it fitted, is covered by no guarantee"
 
-
-def without_values(name: str, read: Callable[[], Read]) -> Read:
-    """What ``read`` returns. Libraries quote the cell that they cannot convert: such a message goes no further."""
-    try:
-        return read()
-    except ValueError as error:
-        if "could not convert" not in str(error):
-            raise
-    # Not inside the handler, or the cell would hang on the new error as its context.
-    raise UnsupportedTypeError(f"{name} must hold numbers: some of its cells are text", parameter=name)
+#: The delta of a central budget that has none.
+DELTA = 1e-6
 
 
 class Parameters(TypedDict, total=False):
@@ -143,7 +139,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         self,
         *,
         epsilon: float | None = 1.0,
-        delta: float | None = 1e-6,
+        delta: float | None = None,
         rho: float | None = None,
         adjacency: str = "replace-one",
         trust: str = "central",
@@ -244,26 +240,21 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         X_public, y_public : the public rows and their labels.
         public : both of them in a :class:`PublicData`, which cross-validation never slices.
         """
+        self._forget()
         X_public, y_public = self._public(X_public, y_public, public)
-        if X_public is not None and (steps := untransformed_by()):
-            warnings.warn(
-                f"the steps before this one ({steps}) were applied to the private rows only, not to the public ones: "
-                'give Pipeline(transform_input=["X_public"]) with metadata routing, or transform the public rows yourself',
-                PublicRowsNotTransformedWarning,
-                stacklevel=2,
-            )
-        not_covered: list[str] = []
-        if is_cross_validated():
-            warnings.warn(
-                "cross-validation on private rows: every fit spends the budget anew, and neither the scores nor what is chosen by "
-                "them is covered by any guarantee; semidp.model_selection.select_on_public chooses by public rows",
-                PrivacyLeakWarning,
-                stacklevel=2,
-            )
-            not_covered.append(SELECTED)
-        X, y = self._validated(X, y, reset=True)
+        not_covered = self._look_around(X_public is not None)
+        try:
+            self._fit(_tables.whole(X), y, _tables.whole(X_public), y_public, not_covered)
+        except BaseException:
+            self._forget()
+            raise
+        return self
+
+    def _fit(self, X: Any, y: Any, X_public: Any, y_public: Any, not_covered: list[str]) -> None:
+        by_columns = any(_tables.is_frame(rows) and _tables.has_text(rows) for rows in (X, X_public))
+        X, y = self._validated(X, y, by_columns)
         if X_public is not None:
-            X_public, y_public = self._validated_public(X_public, y_public)
+            X_public, y_public = self._validated_public(X_public, y_public, by_columns)
         self._encode_labels(y, y_public, not_covered)
         if self.strict:
             not_covered.append(CHECKED)
@@ -271,13 +262,54 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         label = _tables.LABEL
         while label in names:
             label += "_"
-        tables = {"private": self._table(X, y, names, label, "y")}
+        # Which columns are numbers is for the public rows to say, if there are any.
+        deciding = X if X_public is None else X_public
+        numeric = [_tables.is_numeric(_tables.frame_column(deciding, place)) for place in range(len(names))] if by_columns else None
+        tables = {"private": self._table(X, y, names, label, "y", numeric)}
         if X_public is not None:
-            tables["public"] = self._table(X_public, y_public, names, label, "y_public")
+            tables["public"] = self._table(X_public, y_public, names, label, "y_public", numeric)
         text, self.answer_ = self._train(tables, label, names, not_covered)
         self.certificate_ = Certificate(self.answer_["certificate"])
         self._take(text)
-        return self
+
+    def _forget(self) -> None:
+        """A fit that fails must not leave some of the last one behind."""
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
+
+    def _look_around(self, has_public: bool) -> list[str]:
+        """Warns of what is done to private rows around this fit, and says what no guarantee covers for it."""
+        around = surroundings()
+        not_covered = []
+
+        def leak(text: str, line: str) -> None:
+            warnings.warn(text, PrivacyLeakWarning, stacklevel=4)
+            not_covered.append(line)
+
+        if has_public and around.private_only:
+            warnings.warn(
+                f"the steps before this one ({', '.join(around.private_only)}) were applied to the private rows only, not to the public ones: "
+                'give Pipeline(transform_input=["X_public"]) with metadata routing, or transform the public rows yourself',
+                PublicRowsNotTransformedWarning,
+                stacklevel=3,
+            )
+        if around.fitted_steps:
+            steps = ", ".join(around.fitted_steps)
+            leak(
+                f"the steps before this one ({steps}) were fitted on private rows, which no guarantee covers: fit them on public rows and freeze "
+                "them (sklearn.frozen.FrozenEstimator), or leave scaling to this estimator, which does it from public rows",
+                TRANSFORMED.format(steps),
+            )
+        if around.is_cross_validated:
+            leak(
+                "cross-validation on private rows: every fit spends the budget anew, and neither the scores nor what is chosen by "
+                "them is covered by any guarantee; semidp.model_selection.select_on_public chooses by public rows",
+                SELECTED,
+            )
+        if around.others:
+            others = ", ".join(around.others)
+            leak(f"what {others} does with private rows, and how often it fits, is covered by no guarantee", WRAPPED.format(others))
+        return not_covered
 
     def _public(self, X_public: Any, y_public: Any, public: PublicData | None) -> tuple[Any, Any]:
         if public is not None:
@@ -291,38 +323,50 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                 raise InvalidParameterError(f"{name} must be given with {other}", parameter=name)
         return X_public, y_public
 
-    def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
-        """Private rows as arrays of numbers where they lie, or as the data frame that they are if it has text."""
+    def _validated(self, X: Any, y: Any, by_columns: bool) -> tuple[Any, Any]:
+        """Private rows as a matrix of numbers where they lie, or as the data frame that they are; and a label each."""
         if y is None:
             raise InvalidParameterError(
                 f"requires y to be passed, but the target y is None: {type(self).__name__} needs labels", parameter="y"
             )
-        if _tables.is_frame(X) and _tables.has_text(X):
-            validate_data(self, X, skip_check_array=True, reset=reset)
-            return X, without_values("y", lambda: self._one_label_each(X, y))
+        X = self._read(X, by_columns, reset=True)
+        return X, label_vector(y, _tables.rows_of(X), "y", self.strict)
 
-        def read() -> tuple[Any, Any]:
-            return validate_data(self, _as_matrix(X), y, reset=reset, y_numeric=self._task == "regression", **self._checks())  # type: ignore[no-any-return]
-
-        return without_values("X", read)
+    def _read(self, X: Any, by_columns: bool, *, reset: bool) -> Any:
+        """Rows to be protected, or to be predicted: of the right shape, and finite if the check is strict."""
+        if not self.strict:
+            X = coerced(X)
+        if _tables.is_frame(X):
+            without_values("X", lambda: validate_data(self, X, skip_check_array=True, reset=reset))
+            if by_columns:
+                if self.strict and not finite_frame(X):
+                    raise InvalidParameterError("Input X contains NaN or infinity.", parameter="X")
+                return X
+            data = _as_matrix(X)
+            return without_values("X", lambda: check_array(data, input_name="X", **self._checks()))
+        if by_columns:
+            raise InvalidParameterError("X must be a data frame, as X_public is", parameter="X")
+        return without_values("X", lambda: validate_data(self, X, reset=reset, **self._checks()))
 
     def _checks(self) -> dict[str, Any]:
-        """What scikit-learn is asked to check of private rows."""
-        all_finite = True if self.strict else "allow-nan"
-        return {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": all_finite}
+        """What scikit-learn is asked to check of private rows. Under add-remove whether there are any is secret, too."""
+        fewest = 1 if self.strict or self.adjacency != "add-remove" else 0
+        return {
+            "accept_sparse": "csr",
+            "dtype": [np.float64, np.float32],
+            "ensure_all_finite": self.strict,
+            "ensure_min_samples": fewest,
+        }
 
-    def _one_label_each(self, X: Any, y: Any) -> Any:
-        y = column_or_1d(np.asarray(y), warn=True)
-        if y.shape[0] != _tables.rows_of(X):
-            raise InvalidParameterError(f"y must have a label for each row of X, got {y.shape[0]}", parameter="y")
-        return y
-
-    def _validated_public(self, X_public: Any, y_public: Any) -> tuple[Any, Any]:
-        if _tables.is_frame(X_public) and _tables.has_text(X_public):
-            X, columns = X_public, len(_tables.frame_names(X_public))
+    def _validated_public(self, X_public: Any, y_public: Any, by_columns: bool) -> tuple[Any, Any]:
+        seen = _tables.frame_names(X_public) if _tables.is_frame(X_public) else None
+        if by_columns and seen is None:
+            raise InvalidParameterError("X_public must be a data frame, as X is", parameter="X_public")
+        if by_columns:
+            X, columns = X_public, len(seen or [])
         else:
             try:
-                checks = {**self._checks(), "ensure_all_finite": "allow-nan"}
+                checks = {**self._checks(), "ensure_all_finite": False, "ensure_min_samples": 1}
                 X = check_array(_as_matrix(X_public), input_name="X_public", **checks)
             except (TypeError, ValueError) as error:
                 raise InvalidParameterError(f"X_public must be a matrix of numbers: {error}", parameter="X_public") from None
@@ -331,23 +375,32 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             raise InvalidParameterError(
                 f"X_public must have as many columns as X, {self.n_features_in_}, got {columns}", parameter="X_public"
             )
-        named, seen = getattr(self, "feature_names_in_", None), _tables.frame_names(X_public) if _tables.is_frame(X_public) else None
+        named = getattr(self, "feature_names_in_", None)
         if named is not None and seen is not None and list(named) != seen:
             raise InvalidParameterError("X_public must have the columns of X, in their order", parameter="X_public")
-        y = column_or_1d(np.asarray(y_public), warn=True)
-        if y.shape[0] != _tables.rows_of(X):
-            raise InvalidParameterError(
-                f"y_public must have a label for each of the {_tables.rows_of(X)} rows of X_public, got {y.shape[0]}", parameter="y_public"
-            )
+        y = label_vector(y_public, _tables.rows_of(X), "y_public", strict=False)
+        known = ~missing_labels(y)
+        if not known.all():
+            # As on the command line, public rows without a label teach nothing.
+            X, y = rows_at(X, np.flatnonzero(known)), y[known]
+        if y.dtype.kind == "O" and len(y):
+            y = np.asarray(y.tolist())
+        if len(y) == 0:
+            raise InvalidParameterError("y_public must have a label for at least one row", parameter="y_public")
         return X, y
 
     def _column_names(self) -> list[str]:
-        named = getattr(self, "feature_names_in_", None)
-        return [f"x{place}" for place in range(self.n_features_in_)] if named is None else [str(name) for name in named]
+        named = [str(name) for name in getattr(self, "feature_names_in_", [])]
+        # Names that are no names would be left out.
+        usable = bool(named) and all(named) and len(set(named)) == len(named)
+        return named if usable else [f"x{place}" for place in range(self.n_features_in_)]
 
-    def _table(self, X: Any, y: Any, names: list[str], label: str, name: str) -> _native.Table:
+    def _table(
+        self, X: Any, y: Any, names: list[str], label: str, name: str, numeric: list[bool] | None
+    ) -> _native.Table:
         labels, are_classes = self._labels(y, name)
-        made = _tables.table(X, names, may_be_copied=self.copy_X)
+        where = "X" if name == "y" else "X_public"
+        made = _tables.table(X, names, name=where, may_be_copied=bool(self.copy_X), numeric=numeric)
         if are_classes:
             made.add_category(label, labels.tolist(), [str(code) for code in range(self._classes_count())])
         else:
@@ -372,6 +425,11 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         options: dict[str, Any] = {name: getattr(self, name) for name in PASSED_ON}
         if self.rho is not None:
             options["epsilon"] = None
+        is_local = self.trust == "local" or "ldp" in str(self.algorithm)
+        if self.delta is None and not is_local:
+            options["delta"] = DELTA
+        if has_public and self.feature_range is not None:
+            raise InvalidParameterError("feature_range must be left out with public rows, which teach it", parameter="feature_range")
         if self.algorithm == "non-private" or (self.algorithm == "throw-away" and has_public):
             options.update(epsilon=None, delta=None, rho=None)
         options.update(
@@ -391,7 +449,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         with Files() as files:
             options["schema"] = files.json_unless_path("schema", schema)
             text, (answer, said) = _native.train(words("train", options), tables, self.on_step, not_covered)
-        tell(said, stacklevel=3)
+        tell(said, stacklevel=4)
         return text, Answer(answer)
 
     def _plain_schema(self, names: list[str], label: str) -> dict[str, Any]:
@@ -438,18 +496,19 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     def _scores(self, X: Any) -> npt.NDArray[np.float64]:
         """Scores of rows, by the very arithmetic of the command `predict`."""
         check_is_fitted(self)
-        if _tables.is_frame(X) and _tables.has_text(X):
-            validate_data(self, X, skip_check_array=True, reset=False)
-        else:
-            given = X
-            X = without_values("X", lambda: validate_data(self, _as_matrix(given), reset=False, **self._checks()))
-        return _native.Model(self.model_).scores(_tables.table(X, self._column_names()))
+        kinds = [feature["kind"] for feature in json.loads(self.model_)["features"]]
+        by_columns = "indicator" in kinds
+        X = self._read(_tables.whole(X), by_columns, reset=False)
+        numeric = None
+        if by_columns:
+            meant = {column["name"]: column["kind"] for column in json.loads(self.model_)["schema"]["columns"]}
+            numeric = [meant[name] == "number" for name in self._column_names()]
+        return _native.Model(self.model_).scores(_tables.table(X, self._column_names(), numeric=numeric))
 
     def save_model(self, path: str | os.PathLike[str]) -> None:
         """Writes the model file that the commands ``semidp predict`` and ``semidp evaluate`` read."""
         check_is_fitted(self)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(self.model_ + "\n")
+        write_whole(path, self.model_ + "\n")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -461,7 +520,9 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
 def _as_matrix(X: Any) -> Any:
     """A table of Arrow as a matrix; everything else scikit-learn understands by itself."""
-    return X if not hasattr(X, "column_names") else np.column_stack([_tables.numbers_of(column) for column in X.columns])
+    if not hasattr(X, "column_names"):
+        return X
+    return np.column_stack([_tables.numbers_of(X.column(place)) for place in range(len(X.column_names))])
 
 
 def seed_of(random_state: Any) -> int | None:
@@ -469,11 +530,11 @@ def seed_of(random_state: Any) -> int | None:
     if random_state is None:
         return None
     if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
-        if not 0 <= random_state < 2**64:
-            raise InvalidParameterError("random_state must be None, or a whole number from 0 to 2^64 - 1", parameter="random_state")
+        if not 0 <= random_state <= 2**53:
+            raise InvalidParameterError("random_state must be None, or a whole number from 0 to 2^53", parameter="random_state")
         return int(random_state)
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
     if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**63))
+        return int(random_state.integers(2**53))
     raise InvalidParameterError("random_state must be None, a whole number, or a generator of NumPy", parameter="random_state")

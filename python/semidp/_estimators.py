@@ -11,13 +11,15 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
+from . import _tables
 from ._estimator_base import CLASSES_LEAKED, Parameters, PrivateLinearModel, signed
 from .errors import InvalidParameterError, PrivacyLeakWarning, UnknownClassError
 
 _PARAMETERS = """
     Parameters
     ----------
-    epsilon, delta, rho : the budget of a fit: ``epsilon`` at ``delta``, or ``rho`` of zCDP, in which case epsilon is stated at ``delta``.
+    epsilon, delta, rho : the budget of a fit: ``epsilon`` at ``delta`` (1e-6 by default; none with local trust, where epsilon is pure), or
+        ``rho`` of zCDP, in which case epsilon is stated at ``delta``.
     adjacency : ``"replace-one"`` (the number of private rows is public) or ``"add-remove"`` (it is secret; ``sample_rate`` and
         ``expected_batch`` must be given).
     trust : ``"central"``, or ``"local"``: each private row is randomised on its own before anybody sees it.
@@ -31,7 +33,8 @@ _PARAMETERS = """
         certificate says so. ``False`` replaces such numbers by what public rows say, and leaves rows with unknown labels out of all sums.
     ledger, dataset : the ledger that pays, and the name of the private rows in it.
     checkpoint, resume : where to keep the run while it lasts, and where to go on from.
-    on_step : called with the number of steps done and of all steps. An exception ends the fit; what was spent stays spent.
+    on_step : called before the first step and after each with the number of steps done and of all steps. An exception ends the fit; what
+        was spent stays spent.
     random_state : ``None`` draws from the operating system. A number makes the fit reproducible and **not private**.
     threads : at most so many; it makes no difference to the result.
     copy_X : large arrays are read where they lie in every step. ``True`` lets the kernel keep an encoded copy of its own (four bytes
@@ -103,11 +106,11 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
     def _labels(self, y: Any, name: str) -> tuple[npt.NDArray[Any], bool]:
         labels = np.asarray(y)
         if labels.dtype != np.float32:
-            labels = _floats(labels)
+            # Without a strict check, a private label that is no number counts as missing.
+            is_total = name == "y" and not self.strict and labels.dtype.kind in "OUS"
+            labels = _tables.numbers_of(labels) if is_total else _floats(labels)
         if labels is None:
             raise InvalidParameterError(f"{name} must hold numbers", parameter=name)
-        if name == "y" and self.strict and not np.isfinite(labels).all():
-            raise InvalidParameterError("y must hold finite numbers", parameter="y")
         return labels, False
 
     def _label_schema(self) -> dict[str, Any]:
@@ -153,7 +156,7 @@ class _Classifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
             warnings.warn(
                 "the classes are taken from the private labels, which no guarantee covers: give classes=[...], or public labels",
                 PrivacyLeakWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         if len(self.classes_) < 2:
             where = "classes" if self.classes is not None else "y_public" if public_y is not None else "y"
@@ -249,7 +252,13 @@ class HuberRegressor(_Regressor):
         self.huber_delta = huber_delta
 
     def _loss(self, classes: int) -> str | None:
-        return f"huber:{self.huber_delta!r}"
+        try:
+            delta = float(self.huber_delta)
+        except (TypeError, ValueError):
+            delta = float("nan")
+        if not 0 < delta < float("inf"):
+            raise InvalidParameterError("huber_delta must be a number above 0", parameter="huber_delta")
+        return f"huber:{delta!r}"
 
 
 @_finished

@@ -71,6 +71,18 @@ class Files:
         return path
 
 
+def write_whole(path: str | os.PathLike[str], text: str) -> None:
+    """Writes a file so that at every moment it has the old text or the new one."""
+    temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
+    try:
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    finally:
+        if os.path.exists(temporary):
+            os.remove(temporary)
+
+
 def is_path(value: Any) -> bool:
     """Whether it names a file."""
     return isinstance(value, (str, os.PathLike))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 from .errors import InvalidParameterError
@@ -37,33 +39,44 @@ class PublicData:
         return self
 
 
-#: Calls between a user's `fit` and the estimator's; a pipeline in a search in a pipeline has some twenty.
-_DEPTH = 60
+#: Parts of scikit-learn that hand a call on and change nothing.
+_HARMLESS = ("sklearn.base", "sklearn.pipeline", "sklearn.utils", "sklearn._config", "sklearn.frozen")
+#: Steps of pipelines that learn nothing from the rows they are given.
+_FIXED = ("FrozenEstimator", "FunctionTransformer")
 
 
-def untransformed_by() -> str | None:
-    """The pipeline's steps that were applied to private rows alone, if the caller is being fitted by such a pipeline."""
-    frame = sys._getframe(2)
-    for _ in range(_DEPTH):
-        if frame is None:
-            return None
-        owner: Any = frame.f_locals.get("self")
-        if frame.f_code.co_name == "fit" and hasattr(owner, "steps") and hasattr(owner, "transform_input"):
-            taken = owner.transform_input or []
-            before = [name for name, step in owner.steps[:-1] if step is not None and step != "passthrough"]
-            return ", ".join(before) if before and "X_public" not in taken else None
-        frame = frame.f_back  # type: ignore[assignment]
-    return None
+@dataclass
+class Surroundings:
+    """Who is fitting: what happens to private rows around an estimator is not covered by its guarantee."""
+
+    #: Steps of pipelines that were fitted on private rows.
+    fitted_steps: list[str] = field(default_factory=list)
+    #: Those that were applied to private rows and not to ``X_public``.
+    private_only: list[str] = field(default_factory=list)
+    is_cross_validated: bool = False
+    #: Other parts of scikit-learn that fit, copy or transform.
+    others: list[str] = field(default_factory=list)
 
 
-def is_cross_validated() -> bool:
-    """Whether the caller is being fitted by a cross-validation or a search of scikit-learn."""
-    frame = sys._getframe(2)
-    for _ in range(_DEPTH):
-        if frame is None:
-            return False
+def surroundings() -> Surroundings:
+    """Looks at all calls above the caller's."""
+    found = Surroundings()
+    pipelines: set[int] = set()
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
         where = str(frame.f_globals.get("__name__", ""))
-        if where.startswith("sklearn.model_selection"):
-            return True
-        frame = frame.f_back  # type: ignore[assignment]
-    return False
+        owner: Any = frame.f_locals.get("self")
+        if where == "sklearn.pipeline" and hasattr(owner, "steps") and hasattr(owner, "transform_input") and id(owner) not in pipelines:
+            pipelines.add(id(owner))
+            before = [(name, step) for name, step in owner.steps[:-1] if step is not None and not isinstance(step, str)]
+            found.fitted_steps += [name for name, step in before if type(step).__name__ not in _FIXED]
+            if "X_public" not in (owner.transform_input or []):
+                found.private_only += [name for name, _ in before]
+        elif where.startswith("sklearn.model_selection"):
+            found.is_cross_validated = True
+        elif where.startswith("sklearn.") and not where.startswith(_HARMLESS):
+            name = where if owner is None else type(owner).__name__
+            if name not in found.others:
+                found.others.append(name)
+        frame = frame.f_back
+    return found

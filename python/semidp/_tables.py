@@ -34,6 +34,12 @@ def is_frame(data: Any) -> bool:
     )
 
 
+def whole(data: Any) -> Any:
+    """A batch of Arrow as a table, which scikit-learn knows the names of; anything else as it is."""
+    arrow = sys.modules.get("pyarrow")
+    return arrow.Table.from_batches([data]) if arrow is not None and isinstance(data, arrow.RecordBatch) else data
+
+
 def frame_names(frame: Any) -> list[str]:
     """The names of the columns."""
     names = frame.column_names if hasattr(frame, "column_names") else frame.columns
@@ -49,13 +55,20 @@ def frame_column(frame: Any, place: int) -> Any:
     return frame[:, place] if hasattr(frame, "get_column") else frame[frame.columns[place]]
 
 
-def is_numeric(column: Any) -> bool:
-    """Whether a column of a frame holds numbers or booleans, whatever its library."""
+def type_name(column: Any) -> str:
+    """The type of a column of a frame in lower case, whatever its library; that of the numbers for pandas' sparse ones."""
     kind = getattr(column, "dtype", None)
-    if kind is None:
-        kind = column.type
-    text = str(kind).lower()
-    return text.startswith(("int", "uint", "float", "bool", "double", "half", "decimal", "boolean"))
+    text = str(column.type if kind is None else kind).lower()
+    return text[len("sparse[") :] if text.startswith("sparse[") else text
+
+
+_NUMBERS = ("int", "uint", "float", "bool", "double", "half", "decimal")
+_TEXT = ("object", "str", "string", "large_string", "utf8", "category", "categorical", "dictionary", "enum", "null")
+
+
+def is_numeric(column: Any) -> bool:
+    """Whether a column of a frame holds numbers or booleans."""
+    return type_name(column).startswith(_NUMBERS)
 
 
 def has_text(frame: Any) -> bool:
@@ -64,17 +77,34 @@ def has_text(frame: Any) -> bool:
 
 
 def numbers_of(column: Any) -> npt.NDArray[Any]:
-    """A column of numbers as a vector, missing ones NaN."""
-    if hasattr(column, "to_numpy"):
-        try:
-            values = column.to_numpy(zero_copy_only=False) if hasattr(column, "chunks") else column.to_numpy()
-        except TypeError:
-            values = column.to_numpy()
+    """A column of numbers as a vector, missing ones NaN. Of text, what reads as a number; nothing is refused, and nothing told."""
+    if hasattr(column, "to_pylist"):
+        # Of Arrow: vectors with gaps have no other form that keeps them apart.
+        has_gaps = column.null_count > 0 or not is_numeric(column)
+        values = np.asarray(column.to_pylist(), dtype=object) if has_gaps else np.asarray(column)
+    elif hasattr(column, "array") and getattr(column.dtype, "na_value", None) is not None and hasattr(column, "to_numpy"):
+        # Of pandas, with a mask.
+        values = column.to_numpy(dtype=object) if not is_numeric(column) else column.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
-        values = np.asarray(column)
-    if values.dtype not in (np.float32, np.float64):
-        values = np.asarray(values, dtype=np.float64)
-    return np.asarray(values)
+        values = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
+    if values.dtype in (np.float32, np.float64):
+        return np.asarray(values)
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    return np.array([_number(value) for value in values], dtype=np.float64)
+
+
+def _number(value: Any) -> float:
+    """A number, or NaN."""
+    try:
+        return float("nan") if is_missing(value) else float(value)
+    except Exception:  # whatever a cell does when it is asked for a number
+        return float("nan")
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a cell stands for nothing: ``None``, NaN, or what pandas has for it."""
+    return value is None or (isinstance(value, float) and value != value) or type(value).__name__ in ("NAType", "NaTType")
 
 
 def categories_of(column: Any) -> tuple[npt.NDArray[np.int32], list[str]]:
@@ -83,8 +113,8 @@ def categories_of(column: Any) -> tuple[npt.NDArray[np.int32], list[str]]:
     known: dict[str, int] = {}
     codes = np.empty(len(values), dtype=np.int32)
     for place, value in enumerate(values):
-        is_missing = value is None or value != value or str(value) in ("<NA>", "NaT")
-        codes[place] = -1 if is_missing else known.setdefault(str(value), len(known))
+        # What is no Unicode is replaced: an error about it would quote the cell.
+        codes[place] = -1 if is_missing(value) else known.setdefault(str(value).encode("utf-8", "replace").decode(), len(known))
     return codes, list(known)
 
 
@@ -98,7 +128,7 @@ def matrix(data: Any) -> npt.NDArray[Any]:
     fits = array.flags.aligned and array.dtype.isnative and all(
         stride >= 0 and stride % array.itemsize == 0 for stride in array.strides
     )
-    return array if fits else np.ascontiguousarray(array)
+    return array if fits else np.require(array.astype(array.dtype.newbyteorder("="), copy=False), requirements=["C", "A"])
 
 
 def _matrix_or_none(data: Any) -> npt.NDArray[Any] | None:
@@ -120,14 +150,22 @@ def table(
     label: npt.NDArray[np.float64] | None = None,
     name: str = "X",
     may_be_copied: bool = False,
+    numeric: Sequence[bool] | None = None,
 ) -> _native.Table:
-    """Rows as a table, and their labels as its last column. ``names`` are those of the columns, ``x0``, ``x1``, ... by default."""
+    """Rows as a table, and their labels as its last column. ``names`` are those of the columns, ``x0``, ``x1``, ... by default.
+
+    ``numeric`` says which columns of a frame are numbers, if somebody else's types decide; otherwise its own do.
+    """
     rows = rows_of(data)
     made = _native.Table(rows, may_be_copied)
     if is_frame(data):
         for place, column_name in enumerate(names if names is not None else frame_names(data)):
             column = frame_column(data, place)
-            if is_numeric(column):
+            if not is_numeric(column) and not type_name(column).startswith(_TEXT):
+                raise UnsupportedTypeError(
+                    f"{name} must have columns of numbers or text; column {column_name} is of type {type_name(column)}", parameter=name
+                )
+            if is_numeric(column) if numeric is None else numeric[place]:
                 made.add_numbers([column_name], matrix(numbers_of(column)))
             else:
                 codes, values = categories_of(column)

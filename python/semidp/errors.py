@@ -243,7 +243,7 @@ class DuplicateColumnError(InputError):
     """Two columns have one name."""
 
 
-class UnsupportedTypeError(InputError):
+class UnsupportedTypeError(InputError, TypeError):
     """A column is neither numbers nor text."""
 
 

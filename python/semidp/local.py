@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from . import _native, _tables
@@ -14,7 +15,7 @@ from ._ask import Answer, Certificate, ask
 from ._estimator_base import seed_of
 from ._files import Files, is_path
 from ._mean import MeanAnswer, chosen_columns, column_names, prepared
-from .errors import InvalidParameterError, SemidpWarning
+from .errors import InvalidParameterError, SemidpWarning, ShapeError
 
 __all__ = ["Reports", "aggregate", "randomize"]
 
@@ -69,7 +70,8 @@ def randomize(
     centre : what is subtracted from every row first: public numbers, one a column, an answer with a ``mean``, or the path of either as
         JSON.
     round : the name of the round; people report once in each.
-    memory : the file that remembers what these people reported. It is made if it does not exist, and holds reports, not rows.
+    memory : the file that remembers what these people reported. It is made if it does not exist, and holds reports, not rows: it cannot
+        tell other people's rows from theirs, so that each group of people needs a file of its own.
     again : report once more in a round that these people have reported in; the epsilons add up.
     columns : names (of arrays: places) of columns; all that hold numbers by default.
     schema : what columns mean, as a dictionary or the path of a file; numbers as they are by default.
@@ -92,6 +94,8 @@ def randomize(
     (2, 2.0, True)
     """
     rows = prepared(X, "X")
+    if rows is not None and not _tables.is_frame(X) and np.ndim(X) == 1:
+        raise ShapeError("X must be a matrix, a row for each person: [row] for one of them, X[:, None] for one column", parameter="X")
     if rows is None:
         raise InvalidParameterError("X must be given: every row is one person's", parameter="X")
     if memory is None and again:

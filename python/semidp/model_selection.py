@@ -18,6 +18,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import KFold, ParameterGrid, StratifiedKFold
 
 from ._public import PublicData
+from ._rows import rows_at
 from .errors import InvalidParameterError, SemidpWarning
 
 #: The largest epsilon that stand-ins are given: noise hardly matters there, and accountants still answer.
@@ -92,13 +93,6 @@ def select_on_public(
     return Selection(dict(best["params"]), best["mean_score"], clone(estimator).set_params(**best["params"]), results)
 
 
-def _rows_at(X: Any, rows: npt.NDArray[np.intp]) -> Any:
-    """Some rows of an array or of a data frame."""
-    if hasattr(X, "iloc"):
-        return X.iloc[rows]
-    return X.take(rows) if hasattr(X, "column_names") else X[rows]
-
-
 def _fold(
     model: Any,
     X: Any,
@@ -112,7 +106,7 @@ def _fold(
     training, held_out = fold
     training = np.random.default_rng(seed).permutation(training)
     private, public = np.split(training, [max(1, round(share * len(training)))])
-    model.set_params(random_state=seed, ledger=None, dataset=None, checkpoint=None, resume=None)
+    model.set_params(random_state=seed, ledger=None, dataset=None, checkpoint=None, resume=None, strict=False)
     if n_private is not None and model.rho is None and model.epsilon is not None:
         model.set_params(epsilon=min(_LARGEST_EPSILON, model.epsilon * max(1.0, n_private / len(private))))
     if is_classifier(model) and model.classes is None:
@@ -120,5 +114,5 @@ def _fold(
     with warnings.catch_warnings():
         # All of these rows are public: there is nothing to warn of.
         warnings.simplefilter("ignore", SemidpWarning)
-        model.fit(_rows_at(X, private), y[private], X_public=_rows_at(X, public), y_public=y[public])
-    return float(score(model, _rows_at(X, held_out), y[held_out]))
+        model.fit(rows_at(X, private), y[private], X_public=rows_at(X, public), y_public=y[public])
+    return float(score(model, rows_at(X, held_out), y[held_out]))

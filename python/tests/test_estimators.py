@@ -18,9 +18,13 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import BaggingClassifier
+from sklearn.feature_selection import RFECV
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import semidp
 from semidp import PublicData, errors
@@ -130,9 +134,11 @@ def test_a_saved_model_is_read_by_the_command_line(tmp_path: Path) -> None:
 
 def test_seeds_repeat_and_the_operating_system_does_not() -> None:
     with pytest.warns(errors.NotPrivateWarning, match="NOT private"):
+        fitted(semidp.LinearRegression, random_state=np.random.default_rng(3))
+        fitted(semidp.HuberRegressor, random_state=np.random.RandomState(3), huber_delta=np.float64(1.5))
         first, second = (fitted(semidp.LinearRegression, random_state=3) for _ in range(2))
     assert (first.coef_ == second.coef_).all()
-    assert first.certificate_["random_source"] == "seeded"
+    assert first.certificate_["random_source"] == "seeded" and "seeded" in repr(first.certificate_)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         one, other = (fitted(semidp.LinearRegression) for _ in range(2))
@@ -260,6 +266,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"alpha": 2.0}, "alpha"),
     ({"domain": "ball:-1"}, "domain"),
     ({"random_state": -1}, "random_state"),
+    ({"random_state": 2**60}, "random_state"),
+    ({"feature_range": (0.0, 1.0)}, "feature_range"),
     ({"threads": 0}, "threads"),
     ({"dataset": "x"}, "ledger"),
 ]
@@ -315,6 +323,88 @@ def test_cells_stay_out_of_errors() -> None:
         assert "secret" not in _everything(refused.value)
 
 
+def test_whole_arrays_stay_out_of_errors() -> None:
+    """scikit-learn likes to show the array."""
+    X, y = rows()
+    X = X.copy()
+    X[-3:, 0] = 31.4159
+    public = PublicData(X[:PUBLIC], y[:PUBLIC])
+    model = fitted(semidp.LinearRegression, y, X)
+
+    class Cell:
+        def __float__(self) -> float:
+            raise ValueError("31.4159")
+
+    strange = X.astype(object)
+    strange[-1, 0] = Cell()
+    for wrong in (X[:, 0], X[-1, 0], X + 1j, X[None], strange):
+        with pytest.raises(errors.SemidpError) as refused:
+            semidp.LinearRegression().fit(wrong, y, public=public)
+        assert "31.4" not in _everything(refused.value), wrong
+    with pytest.raises(errors.SemidpError) as refused:
+        semidp.LinearRegression().fit(X, y + 31.4159j, public=public)
+    assert "31.4" not in _everything(refused.value)
+    with pytest.raises(errors.SemidpError, match="Reshape your data") as refused:
+        model.predict(X[-1])
+    assert "31.4" not in _everything(refused.value)
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(text="x").astype({"text": object})
+    frame.loc[len(frame) - 1, "text"] = "SECRET\ud800"
+    fitted(semidp.LinearRegression, y, _slices(frame))
+
+
+def test_without_strict_checks_no_cell_is_refused() -> None:
+    X, y = rows(count=1500)
+    X[-5:, 0] = [np.inf, -np.inf, np.nan, 1e300, 0.0]
+    labels = y.copy()
+    labels[-3:] = [np.nan, np.inf, -np.inf]
+    model = fitted(semidp.LinearRegression, labels, X, strict=False)
+    assert np.isfinite(model.coef_).all() and "not_covered" not in model.certificate_
+    strange = X.astype(object)
+    strange[-1] = ["text", None, (1, 2), {}]
+    assert np.isfinite(fitted(semidp.LinearRegression, y, strange, strict=False).coef_).all()
+    classes = (y > 0).astype(object)
+    classes[-2:] = [None, "never seen"]
+    fitted(semidp.LogisticRegression, classes, X, strict=False)
+    masked = pd.DataFrame({"a": pd.array(X[:, 3], dtype="Float64"), "b": pd.array(y > 0, dtype="boolean"), "c": ["u", "v", "w"] * 500})
+    masked = masked.astype({"c": "string"})
+    masked.iloc[-1] = [pd.NA, pd.NA, pd.NA]
+    fitted(semidp.LinearRegression, y, _slices(masked), strict=False)
+    arrow = pa.RecordBatch.from_pandas(masked)
+    fitted_on = semidp.LinearRegression(strict=False).fit(
+        arrow.slice(PUBLIC), y[PUBLIC:], X_public=arrow.slice(0, PUBLIC), y_public=y[:PUBLIC]
+    )
+    assert fitted_on.encoded_feature_names_ == ["a", "b", "c=u", "c=v", "c=w", "c=other"]
+    # Types that differ from those of the public rows: theirs decide.
+    other = masked.astype(object)
+    other.iloc[-2] = ["text", "text", 5]
+    fitted_on.fit(other[PUBLIC:], y[PUBLIC:], X_public=masked[:PUBLIC], y_public=y[:PUBLIC])
+    # A strict check sees numbers beside text, too.
+    with pytest.raises(errors.InvalidParameterError, match="NaN"):
+        fitted(semidp.LinearRegression, y, _slices(masked))
+
+
+def test_columns_are_what_they_say() -> None:
+    X, y = rows()
+    table = pa.table({name: X[:, place] for place, name in enumerate("abcd")})
+    with pytest.raises(errors.InvalidParameterError, match="in their order"):
+        semidp.LinearRegression().fit(
+            table.slice(PUBLIC), y[PUBLIC:], X_public=table.slice(0, PUBLIC).select(list("dcba")), y_public=y[:PUBLIC]
+        )
+    unnamed = pd.DataFrame(X, columns=["", "b", "c", "d"])
+    assert fitted(semidp.LinearRegression, y, _slices(unnamed)).coef_[0] != 0.0
+    sparse = pd.DataFrame.sparse.from_spmatrix(sp.csr_matrix(X), columns=list("abcd"))
+    assert fitted(semidp.LinearRegression, y, _slices(sparse)).coef_.shape == (4,)
+    dated = pd.DataFrame(X, columns=list("abcd")).assign(day=pd.Timestamp("2024-01-01"), text="x")
+    with pytest.raises(errors.UnsupportedTypeError, match="day"):
+        fitted(semidp.LinearRegression, y, _slices(dated))
+    unaligned = np.ndarray(X.shape, "f8", b"\0" + X.tobytes(), offset=1)
+    for same in (unaligned, X.astype(">f8")):
+        with pytest.warns(errors.NotPrivateWarning):
+            np.testing.assert_array_equal(
+                fitted(semidp.LinearRegression, y, same, random_state=1).coef_, fitted(semidp.LinearRegression, y, X, random_state=1).coef_
+            )
+
+
 def _everything(error: BaseException | None) -> str:
     """An error and all that hangs on it."""
     return "" if error is None else f"{error!r} {error} {_everything(error.__context__)} {_everything(error.__cause__)}"
@@ -364,19 +454,58 @@ def test_clones_and_pickles() -> None:
     assert not hasattr(fresh, "coef_") and fresh.get_params() == model.get_params()
 
 
-def test_pipelines_warn_unless_public_rows_are_transformed() -> None:
+def test_pipelines_that_learn_from_private_rows_are_marked() -> None:
     X, y = rows()
     private, public = (X[PUBLIC:], y[PUBLIC:]), {"X_public": X[:PUBLIC], "y_public": y[:PUBLIC]}
     plain = make_pipeline(StandardScaler(), semidp.LinearRegression())
-    with pytest.warns(errors.PublicRowsNotTransformedWarning, match="standardscaler"):
+    with pytest.warns(errors.PublicRowsNotTransformedWarning, match="standardscaler"), pytest.warns(errors.PrivacyLeakWarning):
         plain.fit(*private, **{f"linearregression__{name}": value for name, value in public.items()})
-    with sklearn.config_context(enable_metadata_routing=True), warnings.catch_warnings():
-        warnings.simplefilter("error")
-        routed = Pipeline([("scale", StandardScaler()), ("model", semidp.LinearRegression())], transform_input=["X_public"])
-        routed.fit(*private, **public)
-        assert routed.score(X, y) > 0.85
-        passed = Pipeline([("nothing", "passthrough"), ("model", semidp.LinearRegression())])
-        passed.fit(*private, **public)
+    assert any("standardscaler" in line for line in plain[-1].certificate_["not_covered"])
+    frozen = FrozenEstimator(StandardScaler().fit(X[:PUBLIC]))
+    with sklearn.config_context(enable_metadata_routing=True):
+        for outer in (False, True):
+            fitted_on_private = Pipeline([("scale", StandardScaler()), ("model", semidp.LinearRegression())], transform_input=["X_public"])
+            if outer:
+                inner = Pipeline([("model", semidp.LinearRegression())])
+                fitted_on_private = Pipeline([("scale", StandardScaler()), ("inner", inner)], transform_input=["X_public"])
+            with pytest.warns(errors.PrivacyLeakWarning, match="fitted on private rows"):
+                fitted_on_private.fit(*private, **public)
+            last = fitted_on_private[-1]
+            certificate = (last[-1] if outer else last).certificate_
+            assert any("scale" in line for line in certificate["not_covered"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for step in (frozen, "passthrough", FunctionTransformer()):
+                routed = Pipeline([("scale", step), ("model", semidp.LinearRegression(strict=False))], transform_input=["X_public"])
+                routed.fit(*private, **public)
+                assert routed.score(X, y) > 0.85
+                assert "not_covered" not in routed[-1].certificate_
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        CalibratedClassifierCV(semidp.LogisticRegression(epsilon=5.0, classes=[0, 1], clip_norm=1.0, learning_rate=0.5), cv=2),
+        BaggingClassifier(semidp.LogisticRegression(epsilon=5.0, classes=[0, 1], clip_norm=1.0, learning_rate=0.5), n_estimators=2),
+        RFECV(semidp.LogisticRegression(epsilon=5.0, classes=[0, 1], clip_norm=1.0, learning_rate=0.5), cv=2),
+    ],
+    ids=lambda wrapped: type(wrapped).__name__,
+)
+def test_other_wrappers_are_marked(wrapped: Any) -> None:
+    X, y = rows(count=600)
+    with pytest.warns(errors.PrivacyLeakWarning):
+        wrapped.fit((X - X.mean(axis=0)) / X.std(axis=0), (y > 0).astype(int))
+
+
+def test_a_failed_fit_leaves_nothing_behind() -> None:
+    X, y = rows()
+    model = fitted(semidp.LogisticRegression, y > 0, X)
+    model.set_params(epsilon=-1.0)
+    with pytest.raises(errors.InvalidParameterError):
+        model.fit(X[PUBLIC:], np.where(y > 0, "a", "b")[PUBLIC:], X_public=X[:PUBLIC], y_public=np.where(y > 0, "a", "b")[:PUBLIC])
+    assert not [name for name in vars(model) if name.endswith("_")]
+    with pytest.raises(sklearn.exceptions.NotFittedError):
+        model.predict(X)
 
 
 def test_cross_validation_warns_and_never_slices_public_data() -> None:
@@ -417,8 +546,8 @@ def test_other_budgets_adjacencies_and_algorithms(tmp_path: Path) -> None:
     added = fitted(semidp.LinearRegression, adjacency="add-remove", sample_rate=0.05, expected_batch=185.0)
     assert added.certificate_.adjacency == "add-remove"
     free = fitted(semidp.LinearRegression, algorithm="throw-away")
-    assert free.certificate_.epsilon == 0.0 and "not_covered" not in free.certificate_
-    local = fitted(semidp.LinearRegression, trust="local", epsilon=4.0, delta=None)
+    assert free.certificate_.epsilon == 0.0 and "check" in free.certificate_["not_covered"][0]
+    local = fitted(semidp.LinearRegression, trust="local", epsilon=4.0)
     assert local.certificate_["guarantee"]["trust"] == "local"
     with pytest.warns(errors.DeclassifiedWarning):
         opened = fitted(semidp.LinearRegression, algorithm="non-private")
@@ -448,8 +577,13 @@ def test_interrupted_fits_go_on(tmp_path: Path) -> None:
             fitted(semidp.LinearRegression, checkpoint=kept, on_step=stop, **parameters)
         assert kept.exists()
         resumed = fitted(semidp.LinearRegression, resume=kept, **parameters)
-    np.testing.assert_array_equal(resumed.coef_, whole.coef_)
-    assert not kept.exists()
+        np.testing.assert_array_equal(resumed.coef_, whole.coef_)
+        assert not kept.exists()
+        # Who goes on cannot leave out what the beginning had to say.
+        with pytest.raises(KeyboardInterrupt):
+            fitted(semidp.LinearRegression, checkpoint=kept, on_step=stop, **parameters)
+        with pytest.raises(errors.SemidpError, match="not covered"):
+            fitted(semidp.LinearRegression, resume=kept, strict=False, **parameters)
 
 
 def test_large_arrays_are_not_copied() -> None:

@@ -142,7 +142,7 @@ def test_data_frames() -> None:
     with_text = pd.DataFrame(PEOPLE, columns=names).assign(name="somebody")
     assert seeded(with_text) == expected
     assert seeded(with_text, columns=["y", "x"]) == seeded(PEOPLE[:, ::-1])
-    assert seeded(PEOPLE, columns=[1]) == seeded(PEOPLE[:, 1])
+    assert seeded(PEOPLE, columns=[1]) == seeded(PEOPLE[:, [1]])
     answer = aggregate(expected, X_public=pd.DataFrame(PUBLIC, columns=names))
     assert answer["columns"] == names
 
@@ -157,7 +157,7 @@ def test_an_answer_is_a_centre() -> None:
 
 def test_a_schema_or_public_rows_say_what_columns_mean() -> None:
     schema = {"format": "semidp-schema/1", "columns": [{"name": "x1", "kind": "number", "impute": 0.0, "range": [0.0, 0.2]}]}
-    assert seeded(PEOPLE, schema=schema) == seeded(np.minimum(PEOPLE[:, 1], 0.2))
+    assert seeded(PEOPLE, schema=schema) == seeded(np.minimum(PEOPLE[:, [1]], 0.2))
     letters = pd.DataFrame({"letter": ["a", "b"] * 50})
     report = json.loads(seeded(letters, X_public=letters, columns=["letter"])[0])
     assert report["dimension"] == len(aggregate([], X_public=letters, columns=["letter"]).mean) >= 2

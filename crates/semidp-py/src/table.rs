@@ -91,8 +91,8 @@ struct Held<T> {
 
 // SAFETY: the elements are plain numbers, of which threads only ever read; the array is touched by nobody, and its reference
 // count is given back by PyO3 under the interpreter's lock. That Python code does not write to the array while it is being
-// read is asked of callers, as everywhere in NumPy; whatever it writes, contributions stay bounded: the kernel bounds the very integers
-// it adds.
+// read is asked of callers, as everywhere in NumPy. Whatever it writes, contributions stay bounded: a table encodes rows into buffers
+// of its own before the kernel sees them, so that no row changes between being measured and being added.
 #[expect(unsafe_code, reason = "an array of Python outlives the borrow of its reference")]
 unsafe impl<T: Sync> Send for Held<T> {}
 #[expect(unsafe_code, reason = "an array of Python outlives the borrow of its reference")]

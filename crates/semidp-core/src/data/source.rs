@@ -187,9 +187,10 @@ impl Block<'_> {
 
 /// Units in blocks.
 ///
-/// Memory, files and other languages' arrays are equals here. The implementor answers for two things:
+/// Memory, files and other languages' arrays are equals here. The implementor answers for three things:
 /// each unit is in exactly one block, at the place that [`BlockSource::units_of`] says, every time it is
-/// asked; and a unit's row depends on that unit alone.
+/// asked; a unit's row depends on that unit alone; and what is shown does not change while it is shown, so that memory that others may
+/// write to is copied first.
 pub trait BlockSource: Send + Sync {
     /// Columns.
     fn width(&self) -> usize;

@@ -135,7 +135,11 @@ impl Train {
         // Rows that are only being read can be read again: until here a signal ends the process at once.
         let keeping = match (keeping, &host) {
             (Some(keeping), Host::Terminal) => Some(keeping.until(keep::on_signals()?)),
-            (keeping, _) => keeping,
+            // Whoever goes on with a run cannot leave out what its beginning had to say.
+            (Some(keeping), Host::Program { not_covered, .. }) => {
+                Some(keeping.with_fact(Fact::new("not covered", not_covered.join("; "))))
+            }
+            (None, _) => None,
         };
         let conduct = Conduct {
             threads: self.threads.map(|threads| threads as usize),
@@ -198,9 +202,7 @@ impl Train {
                          covered by no guarantee";
             trained.certificate.not_covered.push(check.into());
         }
-        if let Host::Program { not_covered, .. } = host
-            && !trained.certificate.events.is_empty()
-        {
+        if let Host::Program { not_covered, .. } = host {
             trained.certificate.not_covered.extend_from_slice(not_covered);
         }
         let told = prepared.notes.len();
