@@ -37,25 +37,6 @@ pub enum Start {
     Cold,
 }
 
-impl Start {
-    /// How many of so many steps are over before iterates are averaged. From a cold start most of a run is the way there, and a
-    /// mean of it would hold the way.
-    pub fn settling(self, steps: u64) -> u64 {
-        match self {
-            Self::Warm => steps / 5,
-            Self::Cold => steps * 4 / 5,
-        }
-    }
-
-    /// The mean of the iterates after [`Self::settling`].
-    pub fn mean_in_words(self) -> &'static str {
-        match self {
-            Self::Warm => "mean of all iterates but the first fifth",
-            Self::Cold => "mean of the last fifth of the iterates",
-        }
-    }
-}
-
 /// Test losses of one setting.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Losses {

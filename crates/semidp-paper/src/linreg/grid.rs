@@ -94,8 +94,6 @@ pub struct Shared<'a> {
     pub public_batch: usize,
     /// T.
     pub steps: u64,
-    /// Steps before iterates are averaged.
-    pub settling: u64,
     /// Of the noise on the sum, over the clip norm.
     pub noise: f64,
     /// Batches and noise depend on nothing else, so that runs with the same seed share them.
@@ -106,7 +104,7 @@ pub struct Shared<'a> {
 pub struct Ends {
     /// The last iterates.
     pub last: Vec<Vec<f32>>,
-    /// The means of the iterates after [`Shared::settling`] steps.
+    /// The means of all iterates but those of the first fifth of the steps.
     pub averaged: Vec<Vec<f32>>,
 }
 
@@ -174,12 +172,12 @@ impl Shared<'_> {
     }
 
     fn is_averaged(&self, step: u64) -> bool {
-        step > self.settling
+        step > self.steps / 5
     }
 
     /// How many iterates a mean has.
     fn averaged(&self) -> f32 {
-        (self.steps - self.settling) as f32
+        (self.steps - self.steps / 5) as f32
     }
 
     fn many(&self, weights: &[Weights]) -> Ends {

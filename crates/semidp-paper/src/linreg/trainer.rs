@@ -103,7 +103,6 @@ pub struct Trainer<'a> {
     sizes: &'a Sizes,
     prepared: &'a Prepared,
     noises: Noises,
-    settling: u64,
     start: Vec<f64>,
     residuals: Vec<f32>,
     seed: u64,
@@ -119,14 +118,13 @@ impl<'a> Trainer<'a> {
         noises: Noises,
         number: u64,
     ) -> Self {
-        let settling = start.settling(sizes.steps);
         let start = match start {
             Start::Warm => prepared.minimiser.clone(),
             Start::Cold => vec![0.0; prepared.rows.dimension],
         };
         let residuals = prepared.rows.residuals(&start);
         let seed = Coins::new(settings.seed ^ LAW_NAME ^ RUNS, number).word();
-        Self { sizes, prepared, noises, settling, start, residuals, seed, threads: settings.threads }
+        Self { sizes, prepared, noises, start, residuals, seed, threads: settings.threads }
     }
 
     pub fn train(&self, algorithm: Algorithm, configurations: &[Configuration]) -> Result<Vec<Pair>> {
@@ -144,7 +142,6 @@ impl<'a> Trainer<'a> {
             batch: self.sizes.batch,
             public_batch: self.sizes.public_batch,
             steps: self.sizes.steps,
-            settling: self.settling,
             noise: if algorithm == Algorithm::DpSgd { self.noises.all } else { self.noises.private },
             seed: self.seed,
         };
