@@ -6,15 +6,15 @@ import json
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from . import _native
-from .errors import DeclassifiedWarning, NotPrivateWarning, SemidpWarning, _in_python
+from .errors import DeclassifiedWarning, InvalidParameterError, NotPrivateWarning, SemidpWarning, _in_python
 
-#: A value of an option: ``None`` leaves it out, ``True`` is a flag.
-Option: TypeAlias = "None | bool | int | float | str | os.PathLike[str] | Sequence[str]"
+#: Options that are there or not.
+_FLAGS = ("again", "exact", "idealised", "no_intercept", "strict")
 
 
 def words(command: str | Sequence[str], options: Mapping[str, Any]) -> list[str]:
@@ -24,10 +24,15 @@ def words(command: str | Sequence[str], options: Mapping[str, Any]) -> list[str]
         if isinstance(value, np.generic):
             value = value.item()
         option = "--" + name.replace("_", "-")
-        if value is None or value is False:
+        if value is None or (value is False and name in _FLAGS):
             continue
-        if value is True:
+        if name in _FLAGS:
+            if value is not True:
+                raise InvalidParameterError(f"{name} must be True or False, got a {type(value).__name__}", parameter=name)
             said.append(option)
+        elif isinstance(value, bool):
+            # Refused by name: no option that takes a value takes these.
+            said.append(f"{option}={value}")
         elif isinstance(value, str):
             said.append(f"{option}={value}")
         elif isinstance(value, os.PathLike):

@@ -260,6 +260,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"delta": 1.5}, "delta"),
     ({"rho": -1.0}, "rho"),
     ({"steps": 0}, "steps"),
+    ({"steps": True}, "steps"),
     ({"clip_norm": 0.0}, "clip_norm"),
     ({"learning_rate": -1.0}, "learning_rate"),
     ({"algorithm": "magic"}, "algorithm"),
