@@ -17,9 +17,20 @@ const FEATURES: usize = 30;
 
 /// Rows of a weight vector: y = ⟨x, w⟩ + N(0, 1), or 1 with the chance that a logistic model has.
 fn rows(count: usize, w: &[f64], is_class: bool, numbers: &mut Numbers) -> DenseTable<f64> {
+    rows_of_size(1.0, count, w, is_class, numbers)
+}
+
+/// The same with features of such a standard deviation.
+fn rows_of_size(
+    size: f64,
+    count: usize,
+    w: &[f64],
+    is_class: bool,
+    numbers: &mut Numbers,
+) -> DenseTable<f64> {
     let mut values = Vec::new();
     for _ in 0..count {
-        let x: Vec<f64> = w.iter().map(|_| numbers.normal()).collect();
+        let x: Vec<f64> = w.iter().map(|_| size * numbers.normal()).collect();
         let score: f64 = x.iter().zip(w).map(|(x, w)| x * w).sum();
         let label = match is_class {
             true => f64::from(u8::from(numbers.uniform() < 1.0 / (1.0 + (-score).exp()))),
@@ -161,6 +172,25 @@ fn misleading_rows_are_noticed() {
         let (mean, error) = summary(&differences);
         assert!(mean < error, "{}: {mean} ± {error}", loss.name());
     }
+}
+
+/// Private rows of other weights than public ones, and twice as long, so that the loss is four times as curved as public rows have it: below
+/// DP-SGD by more than two paired standard errors.
+#[test]
+fn longer_private_rows_do_no_harm() {
+    let differences = (0..12).map(|seed| {
+        let mut numbers = Numbers(seed);
+        let truth: Vec<f64> = (0..FEATURES).map(|_| 0.3 * numbers.normal()).collect();
+        let other: Vec<f64> = truth.iter().map(|w| w + 0.3 * numbers.normal()).collect();
+        let public = PublicRows::load(&Public(rows(1000, &other, false, &mut numbers))).unwrap();
+        let private = Arc::new(rows_of_size(2.0, 20_000, &truth, false, &mut numbers));
+        let problem = Problem { truth, public, private };
+        let ours = train("auto", &problem, &Squared, 0.1, seed);
+        assert!(told(&ours, "public-data").as_str().unwrap().starts_with("doubted"), "{seed}");
+        excess(&ours, &problem) - excess(&train("dp-sgd", &problem, &Squared, 0.1, seed), &problem)
+    });
+    let (mean, error) = summary(&differences.collect::<Vec<_>>());
+    assert!(mean < -2.0 * error, "{mean} ± {error}");
 }
 
 /// A run that has come to doubt public rows ends in the same bits if it is interrupted, before or after it did.

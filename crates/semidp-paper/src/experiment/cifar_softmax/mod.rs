@@ -58,8 +58,6 @@ struct Sizes {
     steps: u64,
     /// Draws that are measured on, beside those that are tuned on.
     draws: u64,
-    /// Of those, the first so many for the autopilot, which takes longer than a tuned run.
-    autopilot_draws: u64,
     epsilons: &'static [f64],
     shares: &'static [f64],
 }
@@ -73,7 +71,6 @@ impl Sizes {
                 test: 2000,
                 steps: 250,
                 draws: 2,
-                autopilot_draws: 2,
                 epsilons: &[2.0],
                 shares: &[0.04, 0.3],
             },
@@ -83,7 +80,6 @@ impl Sizes {
                 test: 10_000,
                 steps: 2000,
                 draws: 5,
-                autopilot_draws: 3,
                 epsilons: &[0.5, 2.0, 8.0],
                 shares: &[0.01, 0.04, 0.1, 0.3],
             },
@@ -188,7 +184,7 @@ struct Cell {
     algorithm_1: Tuned,
     dp_sgd: Tuned,
     throw_away: Tuned,
-    /// On the first of the same draws.
+    /// On the same draws.
     autopilot: Vec<Untuned>,
 }
 
@@ -208,9 +204,9 @@ struct Job<'j> {
 
 impl Job<'_> {
     fn run(&self, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Vec<Cell>> {
-        let Sizes { epsilons, shares, draws, autopilot_draws, .. } = &self.sizes;
+        let Sizes { epsilons, shares, draws, .. } = &self.sizes;
         let (budgets, settings) = (epsilons.len() as u64, (epsilons.len() * shares.len()) as u64);
-        let total = (1 + draws) * (shares.len() as u64 + budgets + settings) + autopilot_draws * settings;
+        let total = (1 + draws) * (shares.len() as u64 + budgets + settings) + draws * settings;
         let finished = AtomicU64::new(0);
         let tick = || progress(finished.fetch_add(1, Ordering::Relaxed) + 1, total);
         let tuned_on: Vec<Draw> = std::iter::once(0)
@@ -232,7 +228,7 @@ impl Job<'_> {
                     algorithm_1: self.tuned(Method::One { epsilon, share }, &tuned_on, &draws, &tick)?,
                     dp_sgd: dp_sgd.clone(),
                     throw_away: throw_away.clone(),
-                    autopilot: draws[..*autopilot_draws as usize]
+                    autopilot: draws
                         .iter()
                         .map(|draw| self.autopilot(epsilon, share, draw).inspect(|_| tick()))
                         .collect::<Result<_>>()?,
@@ -406,7 +402,6 @@ mod tests {
             test: 200,
             steps: 20,
             draws: 2,
-            autopilot_draws: 2,
             epsilons: &[8.0],
             shares: &[0.1, 0.3],
         };

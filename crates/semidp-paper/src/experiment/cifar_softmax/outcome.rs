@@ -195,7 +195,6 @@ fn setting(settings: &Settings, sizes: &Sizes) -> Value {
         "autopilot": autopilot::NAME,
         "autopilot_given": "sample rate and expected batch, which add-remove asks for; the rest from public images and theory",
         "draws": sizes.draws,
-        "autopilot_draws": sizes.autopilot_draws,
         "draw": "a random choice of public images, batches and noise; tuned on three others: the grid on one, its best few on all three",
         "seed": settings.seed,
     })

@@ -12,7 +12,9 @@
 //! That holds if public rows come from the same law as private ones. The first steps stay at w₀, so that their mean says
 //! whether w* is as near as public rows claim. If not, the rest of the run is a Kalman filter with a wider prior, whose gain
 //! 1/(h + μh_max + R/(Ph)) allows for curvatures being wrong as well: with much noise or a wide prior that is gradient
-//! descent from w₀ with a step that decays by itself.
+//! descent from w₀ with a step that decays by itself. It decays as public curvatures have it, which is too slow where private
+//! rows are more curved, as along a category that no public row has; so the model is then the mean of the iterates, late ones
+//! weighing most (Shamir and Zhang 2013), whose noise is averaged whatever the curvatures are.
 
 use super::geometry::Turned;
 use super::knowledge::{Clip, Knowledge, Scale};
@@ -28,10 +30,12 @@ const HELD_SHARE: f64 = 0.1;
 const DOUBT: f64 = 4.0;
 /// μ: how far curvatures may be off, as a share of the largest, once public rows are doubted.
 const MISTRUST: f64 = 1.0;
+/// Once public rows are doubted, iterate t after that weighs about t to this power in the model.
+const LATENESS: f64 = 3.0;
 /// Degrees of freedom of the law by which discrepancies are judged: heavy tails, so that few do not speak for all.
 const TAILS: f64 = 3.0;
 /// A discrepancy so many standard deviations long is taken for what it is.
-const OUTLIER: f64 = 3.0;
+const OUTLIER: f64 = 2.0;
 
 /// What measurements weigh in their mean.
 #[derive(Clone, Copy, Default)]
@@ -197,6 +201,8 @@ impl UpdateRule for Filter {
             so_far: Weights::default(),
             square: knowledge.first_scale.powi(2),
             wider: None,
+            mean: start.to_vec(),
+            averaged: 0.0,
             told: Vec::new(),
         };
         estimate.remember();
@@ -217,6 +223,9 @@ struct Estimate<'a> {
     square: f64,
     /// Variances of a filter that doubts public rows.
     wider: Option<Vec<f64>>,
+    /// What the model would be if this were the last step: the iterate, or a mean of so many of them once public rows are doubted.
+    mean: Vec<f64>,
+    averaged: f64,
     /// All of this in vectors as long as the model, for whoever keeps it.
     told: Vec<Vec<f64>>,
 }
@@ -246,7 +255,19 @@ impl Estimate<'_> {
             padded(&[self.so_far.scale]),
             padded(&[self.square]),
             padded(&[f64::from(u8::from(self.wider.is_some()))]),
+            self.mean.clone(),
+            padded(&[self.averaged]),
         ];
+    }
+
+    /// Takes the iterate into the mean.
+    fn average(&mut self) {
+        if self.wider.is_none() {
+            return self.mean.copy_from_slice(&self.model.weights);
+        }
+        self.averaged += 1.0;
+        let share = (LATENESS + 1.0) / (LATENESS + self.averaged);
+        self.mean.iter_mut().zip(&self.model.weights).for_each(|(mean, w)| *mean += share * (w - *mean));
     }
 
     /// Takes a measurement into c̄.
@@ -383,11 +404,12 @@ impl Update for Estimate<'_> {
         if let Some(open) = open {
             self.square = filter.knowledge.scale.square(&self.model, open);
         }
+        self.average();
         self.remember();
     }
 
     fn iterate(&self) -> &[f64] {
-        &self.model.weights
+        &self.mean
     }
 
     fn state(&self) -> Vec<&[f64]> {
@@ -413,6 +435,8 @@ impl Update for Estimate<'_> {
             let variance = |count: f64| if count > 0.0 { kept.next().copied() } else { None };
             counts.into_iter().map(variance).map(|variance| variance.unwrap_or(0.0)).collect()
         });
+        self.mean.copy_from_slice(&state[12]);
+        self.averaged = number(13);
         self.filter.doubted.store(self.wider.is_some(), Ordering::Relaxed);
         self.remember();
     }
