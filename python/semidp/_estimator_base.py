@@ -69,8 +69,11 @@ TRANSFORMED = (
 )
 WRAPPED = "this model was fitted inside {}: how that chose, copied or transformed private rows, and how often it fitted, is covered by no guarantee"
 
-#: The delta of a central budget that has none.
+#: The epsilon of a budget that has neither one nor a rho, and the delta of a central one that has none.
+EPSILON = 1.0
 DELTA = 1e-6
+#: Parameters that are either true or false.
+FLAGS = ("fit_intercept", "strict", "copy_X")
 
 
 class Parameters(TypedDict, total=False):
@@ -138,7 +141,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        epsilon: float | None = 1.0,
+        epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,
         adjacency: str = "replace-one",
@@ -242,7 +245,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         """
         self._forget()
         X_public, y_public = self._public(X_public, y_public, public)
-        not_covered = self._look_around(X_public is not None)
+        not_covered = self._look_around(X_public is not None, public is not None)
         try:
             self._fit(_tables.whole(X), y, _tables.whole(X_public), y_public, not_covered)
         except BaseException:
@@ -251,10 +254,11 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _fit(self, X: Any, y: Any, X_public: Any, y_public: Any, not_covered: list[str]) -> None:
-        by_columns = any(_tables.is_frame(rows) and _tables.has_text(rows) for rows in (X, X_public))
-        X, y = self._validated(X, y, by_columns)
+        self._check_own_parameters(X_public is not None)
+        numeric = self._numeric(X, X_public)
+        X, y = self._validated(X, y, numeric)
         if X_public is not None:
-            X_public, y_public = self._validated_public(X_public, y_public, by_columns)
+            X_public, y_public = self._validated_public(X_public, y_public, numeric is not None)
         self._encode_labels(y, y_public, not_covered)
         if self.strict:
             not_covered.append(CHECKED)
@@ -262,9 +266,6 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         label = _tables.LABEL
         while label in names:
             label += "_"
-        # Which columns are numbers is for the public rows to say, if there are any.
-        deciding = X if X_public is None else X_public
-        numeric = [_tables.is_numeric(_tables.frame_column(deciding, place)) for place in range(len(names))] if by_columns else None
         tables = {"private": self._table(X, y, names, label, "y", numeric)}
         if X_public is not None:
             tables["public"] = self._table(X_public, y_public, names, label, "y_public", numeric)
@@ -272,14 +273,45 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         self.certificate_ = Certificate(self.answer_["certificate"])
         self._take(text)
 
+    def _check_own_parameters(self, has_public: bool) -> None:
+        """Refuses what the command would not see."""
+        for name in FLAGS:
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise InvalidParameterError(f"{name} must be True or False", parameter=name)
+        if self.on_step is not None and not callable(self.on_step):
+            raise InvalidParameterError("on_step must be a function of the steps done and of all steps", parameter="on_step")
+        if self.epsilon is not None and self.rho is not None:
+            raise InvalidParameterError("epsilon and rho must not both be given: each is a budget", parameter="rho")
+        for name in ("feature_range", "target_range"):
+            given = getattr(self, name, None)
+            if given is None:
+                continue
+            _range(given, name)
+            if has_public:
+                raise InvalidParameterError(f"{name} must be left out with public rows, which teach it", parameter=name)
+            if self.schema is not None:
+                raise InvalidParameterError(f"{name} must be left out with a schema, which says it", parameter=name)
+
+    def _numeric(self, X: Any, X_public: Any) -> list[bool] | None:
+        """Which columns are numbers, if not all are. The schema says so, or the public rows: a cell of a private row never does."""
+        if self.schema is not None and _tables.is_frame(X):
+            numbers = _tables.numbers_of_schema(self.schema)
+            numeric = [numbers.get(name, True) for name in _tables.frame_names(X)]
+        elif X_public is not None and _tables.is_frame(X_public):
+            places = range(len(_tables.frame_names(X_public)))
+            numeric = [_tables.is_numeric(_tables.frame_column(X_public, place)) for place in places]
+        else:
+            return None
+        return None if all(numeric) else numeric
+
     def _forget(self) -> None:
         """A fit that fails must not leave some of the last one behind."""
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
 
-    def _look_around(self, has_public: bool) -> list[str]:
+    def _look_around(self, has_public: bool, is_opaque: bool) -> list[str]:
         """Warns of what is done to private rows around this fit, and says what no guarantee covers for it."""
-        around = surroundings()
+        around = surroundings(is_opaque)
         not_covered = []
 
         def leak(text: str, line: str) -> None:
@@ -289,7 +321,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         if has_public and around.private_only:
             warnings.warn(
                 f"the steps before this one ({', '.join(around.private_only)}) were applied to the private rows only, not to the public ones: "
-                'give Pipeline(transform_input=["X_public"]) with metadata routing, or transform the public rows yourself',
+                'give them as X_public to a Pipeline(transform_input=["X_public"]) with metadata routing, or transform them yourself',
                 PublicRowsNotTransformedWarning,
                 stacklevel=3,
             )
@@ -323,34 +355,41 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                 raise InvalidParameterError(f"{name} must be given with {other}", parameter=name)
         return X_public, y_public
 
-    def _validated(self, X: Any, y: Any, by_columns: bool) -> tuple[Any, Any]:
+    def _validated(self, X: Any, y: Any, numeric: list[bool] | None) -> tuple[Any, Any]:
         """Private rows as a matrix of numbers where they lie, or as the data frame that they are; and a label each."""
         if y is None:
             raise InvalidParameterError(
                 f"requires y to be passed, but the target y is None: {type(self).__name__} needs labels", parameter="y"
             )
-        X = self._read(X, by_columns, reset=True)
-        return X, label_vector(y, _tables.rows_of(X), "y", self.strict)
+        X = self._read(X, numeric, reset=True)
+        return X, label_vector(y, _tables.rows_of(X), "y", self.strict, self._is_counted())
 
-    def _read(self, X: Any, by_columns: bool, *, reset: bool) -> Any:
+    def _is_counted(self) -> bool:
+        """Whether the number of private rows is public."""
+        return self.adjacency != "add-remove"
+
+    def _read(self, X: Any, numeric: list[bool] | None, *, reset: bool) -> Any:
         """Rows to be protected, or to be predicted: of the right shape, and finite if the check is strict."""
-        if not self.strict:
-            X = coerced(X)
+
+        def checked(read: Callable[[], Any]) -> Any:
+            return without_values("X", read, self._is_counted())
+
         if _tables.is_frame(X):
-            without_values("X", lambda: validate_data(self, X, skip_check_array=True, reset=reset))
-            if by_columns:
-                if self.strict and not finite_frame(X):
+            checked(lambda: validate_data(self, X, skip_check_array=True, reset=reset))
+            if numeric is not None:
+                if self.strict and len(numeric) == self.n_features_in_ and not finite_frame(X, numeric):
                     raise InvalidParameterError("Input X contains NaN or infinity.", parameter="X")
                 return X
-            data = _as_matrix(X)
-            return without_values("X", lambda: check_array(data, input_name="X", **self._checks()))
-        if by_columns:
+            data = _as_matrix(X if self.strict else coerced(X))
+            return checked(lambda: check_array(data, input_name="X", **self._checks()))
+        if numeric is not None:
             raise InvalidParameterError("X must be a data frame, as X_public is", parameter="X")
-        return without_values("X", lambda: validate_data(self, X, reset=reset, **self._checks()))
+        data = X if self.strict else coerced(X)
+        return checked(lambda: validate_data(self, data, reset=reset, **self._checks()))
 
     def _checks(self) -> dict[str, Any]:
         """What scikit-learn is asked to check of private rows. Under add-remove whether there are any is secret, too."""
-        fewest = 1 if self.strict or self.adjacency != "add-remove" else 0
+        fewest = 1 if self.strict or self._is_counted() else 0
         return {
             "accept_sparse": "csr",
             "dtype": [np.float64, np.float32],
@@ -423,13 +462,11 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             )
         classes = self._classes_count()
         options: dict[str, Any] = {name: getattr(self, name) for name in PASSED_ON}
-        if self.rho is not None:
-            options["epsilon"] = None
+        if self.epsilon is None and self.rho is None:
+            options["epsilon"] = EPSILON
         is_local = self.trust == "local" or "ldp" in str(self.algorithm)
         if self.delta is None and not is_local:
             options["delta"] = DELTA
-        if has_public and self.feature_range is not None:
-            raise InvalidParameterError("feature_range must be left out with public rows, which teach it", parameter="feature_range")
         if self.algorithm == "non-private" or (self.algorithm == "throw-away" and has_public):
             options.update(epsilon=None, delta=None, rho=None)
         options.update(
@@ -456,7 +493,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         """What columns mean where no public rows tell: numbers, within the given range."""
         number: dict[str, Any] = {"kind": "number", "impute": 0.0}
         if self.feature_range is not None:
-            least, greatest = map(float, self.feature_range)
+            least, greatest = _range(self.feature_range, "feature_range")
             number.update(impute=(least + greatest) / 2, range=[least, greatest])
         columns = [{**number, "name": name} for name in names]
         return {"format": "semidp-schema/1", "columns": [*columns, {**self._label_schema(), "name": label}]}
@@ -497,12 +534,11 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         """Scores of rows, by the very arithmetic of the command `predict`."""
         check_is_fitted(self)
         kinds = [feature["kind"] for feature in json.loads(self.model_)["features"]]
-        by_columns = "indicator" in kinds
-        X = self._read(_tables.whole(X), by_columns, reset=False)
         numeric = None
-        if by_columns:
+        if "indicator" in kinds:
             meant = {column["name"]: column["kind"] for column in json.loads(self.model_)["schema"]["columns"]}
             numeric = [meant[name] == "number" for name in self._column_names()]
+        X = self._read(_tables.whole(X), numeric, reset=False)
         return _native.Model(self.model_).scores(_tables.table(X, self._column_names(), numeric=numeric))
 
     def save_model(self, path: str | os.PathLike[str]) -> None:
@@ -523,6 +559,17 @@ def _as_matrix(X: Any) -> Any:
     if not hasattr(X, "column_names"):
         return X
     return np.column_stack([_tables.numbers_of(X.column(place)) for place in range(len(X.column_names))])
+
+
+def _range(given: Any, name: str) -> tuple[float, float]:
+    """Least and greatest."""
+    try:
+        least, greatest = map(float, given)
+    except (TypeError, ValueError):
+        least, greatest = float("nan"), float("nan")
+    if not -float("inf") < least < greatest < float("inf"):
+        raise InvalidParameterError(f"{name} must be a pair of numbers, the least first", parameter=name)
+    return least, greatest
 
 
 def seed_of(random_state: Any) -> int | None:

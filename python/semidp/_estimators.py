@@ -12,19 +12,21 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from . import _tables
-from ._estimator_base import CLASSES_LEAKED, Parameters, PrivateLinearModel, signed
+from ._estimator_base import CLASSES_LEAKED, Parameters, PrivateLinearModel, _range, signed
+from ._rows import without_values
 from .errors import InvalidParameterError, PrivacyLeakWarning, UnknownClassError
 
 _PARAMETERS = """
     Parameters
     ----------
-    epsilon, delta, rho : the budget of a fit: ``epsilon`` at ``delta`` (1e-6 by default; none with local trust, where epsilon is pure), or
-        ``rho`` of zCDP, in which case epsilon is stated at ``delta``.
+    epsilon, delta, rho : the budget of a fit: ``epsilon`` (1 by default) at ``delta`` (1e-6 by default; none with local trust, where epsilon
+        is pure), or ``rho`` of zCDP, in which case epsilon is stated at ``delta``.
     adjacency : ``"replace-one"`` (the number of private rows is public) or ``"add-remove"`` (it is secret; ``sample_rate`` and
         ``expected_batch`` must be given).
     trust : ``"central"``, or ``"local"``: each private row is randomised on its own before anybody sees it.
     algorithm : ``"auto"``, the autopilot, or a name from ``semidp train --help``.
-    fit_intercept : whether scores have a constant term.{own}
+    fit_intercept : whether scores have a constant term of their own. Columns, and numbers to predict, are centred about their public means
+        either way, so that in the units of the columns ``intercept_`` is what that leaves.{own}
     clip_norm, sampling, sample_rate, expected_batch, steps, learning_rate, alpha, public_gradient, public_batch, average, start, l2, domain :
         hyper-parameters, each chosen from public rows, counts and theory unless given (``start`` is the command line's ``--warm-start``).
     feature_range : least and greatest value of every feature, for fits without public rows. Numbers beyond are moved to the nearer end.
@@ -85,13 +87,44 @@ def _floats(labels: npt.NDArray[Any]) -> Any:
 
 
 def _places(classes: npt.NDArray[Any], labels: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
-    """The place of each label among sorted classes, and whether it is one of them."""
-    try:
+    """The place of each label among sorted classes, and whether it is one of them.
+
+    Where a label goes depends on that label alone. One that is missing, or of another type, gives all of them a type by which
+    they can no longer be compared, so that such labels are looked up one by one, and 1, 1.0 and "1" are the same.
+    """
+    kinds = {array.dtype.kind for array in (classes, labels)}
+    if kinds <= set("biuf") or kinds == {"U"}:
         places = np.clip(np.searchsorted(classes, labels), 0, len(classes) - 1)
         return places, np.asarray(classes[places] == labels)
-    except TypeError:
-        # Text among numbers, or the other way round.
-        return np.zeros(len(labels), dtype=np.intp), np.zeros(len(labels), dtype=np.bool_)
+    listed = classes.tolist()
+    # "1" and "1.0" may be two classes.
+    key = _key if len({_key(value) for value in listed}) == len(listed) else _as_it_is
+    known = {key(value): place for place, value in enumerate(listed)}
+    found = np.array([known.get(key(value), -1) for value in labels.tolist()], dtype=np.intp)
+    return np.maximum(found, 0), found >= 0
+
+
+def _key(label: Any) -> Any:
+    """What a label is looked up by: a number where it reads as one, and else itself."""
+    try:
+        number = float(label) if isinstance(label, str) else None
+    except ValueError:
+        number = None
+    return _as_it_is(label) if number is None or number != number else number
+
+
+def _as_it_is(label: Any) -> Any:
+    """A label that can be looked up; nothing for one that is missing, or no label."""
+    try:
+        return None if _tables.is_missing(label) else (hash(label), label)[1]
+    except Exception:  # whatever a cell does when it is asked
+        return None
+
+
+def _distinct(labels: Any, name: str) -> npt.NDArray[Any]:
+    """The classes that labels have."""
+    without_values(name, lambda: check_classification_targets(labels))
+    return without_values(name, lambda: np.unique(labels))
 
 
 class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
@@ -116,7 +149,7 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
     def _label_schema(self) -> dict[str, Any]:
         if self.target_range is None:
             return {"kind": "number", "impute": 0.0}
-        least, greatest = map(float, self.target_range)
+        least, greatest = _range(self.target_range, "target_range")
         return {"kind": "number", "impute": (least + greatest) / 2, "range": [least, greatest]}
 
     def _set_coefficients(self, coef: npt.NDArray[np.float64], intercept: npt.NDArray[np.float64]) -> None:
@@ -145,13 +178,11 @@ class _Classifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
 
     def _encode_labels(self, y: Any, public_y: Any, leaks: list[str]) -> None:
         if self.classes is not None:
-            self.classes_ = np.unique(np.asarray(self.classes))
+            self.classes_ = without_values("classes", lambda: np.unique(np.asarray(self.classes)))
         elif public_y is not None:
-            check_classification_targets(public_y)
-            self.classes_ = np.unique(public_y)
+            self.classes_ = _distinct(public_y, "y_public")
         else:
-            check_classification_targets(y)
-            self.classes_ = np.unique(y)
+            self.classes_ = _distinct(y, "y")
             leaks.append(CLASSES_LEAKED)
             warnings.warn(
                 "the classes are taken from the private labels, which no guarantee covers: give classes=[...], or public labels",

@@ -13,6 +13,7 @@ from . import _native, _tables
 from ._ask import Answer, ask
 from ._estimator_base import seed_of
 from ._files import Files
+from ._rows import coerced
 from .errors import InvalidParameterError, ShapeError, UnsupportedTypeError
 
 
@@ -65,7 +66,7 @@ def mean(
     X : the **private** rows: an array (of one dimension: one column), or a data frame of pandas, polars or Arrow. Without it the
         public rows answer alone, at no cost.
     X_public : the public rows, with the columns of ``X``; two data frames are matched by names. Without it this is plain
-        differential privacy: ``radius`` must be given, and ``schema`` if columns of text are asked for.
+        differential privacy: ``radius`` must be given, ``columns`` if some are no numbers, and ``schema`` if columns of text are asked for.
     epsilon, delta, rho : the budget: ``epsilon`` at ``delta``, pure ``epsilon``, or ``rho`` of zCDP.
     columns : names (of arrays: places) of columns; all that hold numbers by default. A column of text becomes the share of each
         of its values.
@@ -101,11 +102,11 @@ def mean(
     names = _common_names(private, public)
     tables: dict[str, _native.Table] = {}
     if private is not None:
-        tables["private"] = _tables.table(private, names or column_names(private), name="X")
+        tables["private"] = private_table(private, public, schema, columns, names)
     if public is not None:
         tables["public"] = _tables.table(public, names or column_names(public), name="X_public")
     if schema is None and public is None and private is not None:
-        schema = _plain_schema(private)
+        schema = _plain_schema(column_names(private) if columns is None else chosen_columns(columns, private) or [])
     with Files() as files:
         options = {
             "epsilon": epsilon,
@@ -132,7 +133,7 @@ def mean(
 
 
 def prepared(data: Any, name: str) -> Any:
-    """A data frame, or a dense matrix of numbers; nothing of nothing."""
+    """A data frame, or a dense matrix of numbers; nothing of nothing. A private cell that is no number is missing."""
     if data is None or _tables.is_frame(data):
         return data
     if _tables.is_sparse(data):
@@ -141,12 +142,33 @@ def prepared(data: Any, name: str) -> Any:
         )
     if hasattr(data, "to_frame") and getattr(data, "name", None) not in (None, ""):
         return data.to_frame()
-    array = _numbers(data)
+    array = _numbers(coerced(data) if name == "X" else data)
     if array is None:
         raise UnsupportedTypeError(f"{name} must hold numbers, or be a data frame", parameter=name)
     if array.ndim not in (1, 2):
         raise ShapeError(f"{name} must be a matrix, or one column, got {array.ndim} dimensions", parameter=name)
     return _tables.matrix(array)
+
+
+def private_table(private: Any, public: Any, schema: Any, columns: Any, names: list[str] | None) -> _native.Table:
+    """Private rows as a table. What its columns mean is for the schema or the public rows to say, never for a cell of a private row."""
+    names = names or column_names(private)
+    if not _tables.is_frame(private):
+        return _tables.table(private, names, name="X")
+    if schema is not None:
+        numbers = _tables.numbers_of_schema(schema)
+    elif public is not None and _tables.is_frame(public):
+        columns_of = enumerate(_tables.frame_names(public))
+        numbers = {name: _tables.is_numeric(_tables.frame_column(public, place)) for place, name in columns_of}
+    elif public is not None:
+        numbers = dict.fromkeys(names, True)
+    else:
+        if columns is None and _tables.has_text(private):
+            raise InvalidParameterError(
+                "columns must be given: X has columns that are no numbers, and no public rows or schema say which to take", parameter="columns"
+            )
+        numbers = dict.fromkeys(names if columns is None else chosen_columns(columns, private) or [], True)
+    return _tables.table(private, names, name="X", numeric=[numbers.get(name) for name in names])
 
 
 def _numbers(data: Any) -> npt.NDArray[Any] | None:
@@ -188,10 +210,7 @@ def chosen_columns(columns: Sequence[str | int] | None, data: Any) -> list[str] 
     return names
 
 
-def _plain_schema(private: Any) -> dict[str, Any]:
-    """Where no public rows tell what columns mean, those of numbers are numbers; a missing one counts as zero."""
-    names = column_names(private)
-    if _tables.is_frame(private):
-        names = [name for place, name in enumerate(names) if _tables.is_numeric(_tables.frame_column(private, place))]
+def _plain_schema(names: list[str]) -> dict[str, Any]:
+    """Where no public rows tell what columns mean, they are numbers; a missing one counts as zero."""
     number = {"kind": "number", "impute": 0.0}
     return {"format": "semidp-schema/1", "columns": [{"name": name, **number} for name in names]}

@@ -58,8 +58,8 @@ class Surroundings:
     others: list[str] = field(default_factory=list)
 
 
-def surroundings() -> Surroundings:
-    """Looks at all calls above the caller's."""
+def surroundings(is_opaque: bool) -> Surroundings:
+    """Looks at all calls above the caller's. Public rows in an opaque object are transformed by nobody."""
     found = Surroundings()
     pipelines: set[int] = set()
     frame: FrameType | None = sys._getframe(2)
@@ -70,7 +70,7 @@ def surroundings() -> Surroundings:
             pipelines.add(id(owner))
             before = [(name, step) for name, step in owner.steps[:-1] if step is not None and not isinstance(step, str)]
             found.fitted_steps += [name for name, step in before if type(step).__name__ not in _FIXED]
-            if "X_public" not in (owner.transform_input or []):
+            if is_opaque or "X_public" not in (owner.transform_input or []):
                 found.private_only += [name for name, _ in before]
         elif where.startswith("sklearn.model_selection"):
             found.is_cross_validated = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,8 +23,8 @@ _HARMLESS = re.compile(
 )
 
 
-def without_values(name: str, read: Callable[[], Read]) -> Read:
-    """What ``read`` returns. Of what it raises, only what cannot quote a cell goes further."""
+def without_values(name: str, read: Callable[[], Read], is_counted: bool = True) -> Read:
+    """What ``read`` returns. Of what it raises, only what cannot quote a cell goes further, and no number if that of rows is secret."""
     try:
         return read()
     except SemidpError:
@@ -33,6 +33,8 @@ def without_values(name: str, read: Callable[[], Read]) -> Read:
         # The first line: what follows is often the array.
         line = (str(error).splitlines() or [""])[0]
         told = line if _HARMLESS.match(line) else f"{name} must be rows of numbers; some cells, or its type, cannot be read as such"
+        if not is_counted:
+            told = re.sub(r"\b\d+\b", "*", told)
         is_type = isinstance(error, TypeError)
     # Not inside the handler, or the error above would hang on the new one as its context.
     if told.startswith("Expected 2D array"):
@@ -46,21 +48,20 @@ def without_values(name: str, read: Callable[[], Read]) -> Read:
     raise kind(told, parameter=name)
 
 
-def label_vector(y: Any, rows: int, name: str, strict: bool) -> npt.NDArray[Any]:
+def label_vector(y: Any, rows: int, name: str, strict: bool, is_counted: bool = True) -> npt.NDArray[Any]:
     """One label a row. A missing one is refused in a strict check, and NaN or ``None`` otherwise."""
 
     def read() -> npt.NDArray[Any]:
         values = y
         if hasattr(values, "to_pylist"):
             values = values.to_pylist()
-        values = np.asarray(values)
-        return np.asarray(column_or_1d(values, warn=True))
+        return np.asarray(column_or_1d(as_array(values), warn=True))
 
-    labels = without_values(name, read)
+    labels = without_values(name, read, is_counted)
     if labels.shape[0] != rows:
+        counts = f": {[rows, labels.shape[0]]}" if is_counted else ""
         raise InvalidParameterError(
-            f"{name} must have a label for each row: Found input variables with inconsistent numbers of samples: {[rows, labels.shape[0]]}",
-            parameter=name,
+            f"{name} must have a label for each row: Found input variables with inconsistent numbers of samples{counts}", parameter=name
         )
     if labels.dtype.kind == "c":
         raise UnsupportedTypeError(f"{name} must not be complex. Complex data not supported", parameter=name)
@@ -88,15 +89,35 @@ def rows_at(X: Any, rows: npt.NDArray[np.intp]) -> Any:
     return (X if hasattr(X, "shape") else np.asarray(X))[rows]
 
 
-def finite_frame(frame: Any) -> bool:
-    """Whether all numbers of a frame are there and finite."""
-    columns = (_tables.frame_column(frame, place) for place in range(len(_tables.frame_names(frame))))
-    return all(bool(np.isfinite(_tables.numbers_of(column)).all()) for column in columns if _tables.is_numeric(column))
+def finite_frame(frame: Any, numeric: Sequence[bool]) -> bool:
+    """Whether all cells of the columns of numbers are there and finite."""
+    columns = (_tables.frame_column(frame, place) for place, is_number in enumerate(numeric) if is_number)
+    return all(bool(np.isfinite(_tables.numbers_of(column)).all()) for column in columns)
+
+
+def as_array(values: Any) -> npt.NDArray[Any]:
+    """An array. NumPy makes text of all members of a list if some are text: here a cell is what it is, whatever others are."""
+    array = np.asarray(values)
+    if array.dtype.kind in "US" and isinstance(values, (list, tuple)):
+        return np.asarray(values, dtype=object)
+    return array
 
 
 def coerced(X: Any) -> Any:
-    """An array of objects as numbers, NaN where a cell is none; anything else as it is."""
-    array = X if _tables.is_sparse(X) or _tables.is_frame(X) else np.asarray(X)
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "OUS" or array.ndim != 2:
+    """Cells that are no numbers as NaN, in arrays of objects and in columns of text; what holds numbers alone as it is."""
+    if _tables.is_sparse(X):
         return X
-    return np.column_stack([_tables.numbers_of(array[:, place]) for place in range(array.shape[1])]) if array.size else array.astype(float)
+    if _tables.is_frame(X):
+        if not _tables.has_text(X):
+            return X
+        places = range(len(_tables.frame_names(X)))
+        return np.column_stack([_tables.numbers_of(_tables.frame_column(X, place)) for place in places])
+    try:
+        array = as_array(X)
+    except (TypeError, ValueError):  # no rows of one length: whoever reads them next says so
+        return X
+    if array.dtype.kind not in "OUS" or array.ndim not in (1, 2) or not array.size:
+        return X
+    columns = array[:, None] if array.ndim == 1 else array
+    numbers = np.column_stack([_tables.numbers_of(columns[:, place]) for place in range(columns.shape[1])])
+    return numbers.reshape(array.shape)

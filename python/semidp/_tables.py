@@ -6,6 +6,8 @@ become categories.
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -62,13 +64,24 @@ def type_name(column: Any) -> str:
     return text[len("sparse[") :] if text.startswith("sparse[") else text
 
 
-_NUMBERS = ("int", "uint", "float", "bool", "double", "half", "decimal")
-_TEXT = ("object", "str", "string", "large_string", "utf8", "category", "categorical", "dictionary", "enum", "null")
+_NUMBERS = re.compile(r"(u?int\d*|float\d*|bool(ean)?|double|half(_?float)?|decimal\w*)(\W|$)")
+_TEXT = re.compile(r"(object|str|string\w*|large_string|utf8|category|categorical|dictionary|enum|null)(\W|$)")
 
 
 def is_numeric(column: Any) -> bool:
     """Whether a column of a frame holds numbers or booleans."""
-    return type_name(column).startswith(_NUMBERS)
+    return _NUMBERS.match(type_name(column)) is not None
+
+
+def numbers_of_schema(schema: Any) -> dict[str, bool]:
+    """Which columns a schema, or the file of one, says to be numbers. Nothing of what is no schema: the command refuses that."""
+    try:
+        if not isinstance(schema, dict):
+            with open(schema, encoding="utf-8") as file:
+                schema = json.load(file)
+        return {str(column["name"]): column["kind"] == "number" for column in schema["columns"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
 
 
 def has_text(frame: Any) -> bool:
@@ -113,9 +126,16 @@ def categories_of(column: Any) -> tuple[npt.NDArray[np.int32], list[str]]:
     known: dict[str, int] = {}
     codes = np.empty(len(values), dtype=np.int32)
     for place, value in enumerate(values):
-        # What is no Unicode is replaced: an error about it would quote the cell.
-        codes[place] = -1 if is_missing(value) else known.setdefault(str(value).encode("utf-8", "replace").decode(), len(known))
+        codes[place] = -1 if is_missing(value) else known.setdefault(_text(value), len(known))
     return codes, list(known)
+
+
+def _text(value: Any) -> str:
+    """A cell as text: a whole number has no point, whatever type other cells gave its column."""
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        value = int(value)
+    # What is no Unicode is replaced: an error about it would quote the cell.
+    return str(value).encode("utf-8", "replace").decode()
 
 
 def matrix(data: Any) -> npt.NDArray[Any]:
@@ -150,18 +170,21 @@ def table(
     label: npt.NDArray[np.float64] | None = None,
     name: str = "X",
     may_be_copied: bool = False,
-    numeric: Sequence[bool] | None = None,
+    numeric: Sequence[bool | None] | None = None,
 ) -> _native.Table:
     """Rows as a table, and their labels as its last column. ``names`` are those of the columns, ``x0``, ``x1``, ... by default.
 
-    ``numeric`` says which columns of a frame are numbers, if somebody else's types decide; otherwise its own do.
+    ``numeric`` says which columns of a frame are numbers, if somebody else's types decide; otherwise its own do. Columns of which it says
+    nothing are left out.
     """
     rows = rows_of(data)
     made = _native.Table(rows, may_be_copied)
     if is_frame(data):
         for place, column_name in enumerate(names if names is not None else frame_names(data)):
+            if numeric is not None and numeric[place] is None:
+                continue
             column = frame_column(data, place)
-            if not is_numeric(column) and not type_name(column).startswith(_TEXT):
+            if not is_numeric(column) and not _TEXT.match(type_name(column)):
                 raise UnsupportedTypeError(
                     f"{name} must have columns of numbers or text; column {column_name} is of type {type_name(column)}", parameter=name
                 )
@@ -177,6 +200,8 @@ def table(
             data.sum_duplicates()
         if data.dtype not in (np.float32, np.float64):
             data = data.astype(np.float64)
+        if data.nnz and not 0 <= int(data.indices.min()) <= int(data.indices.max()) < data.shape[1]:
+            raise ShapeError(f"{name} must have column indices within its width", parameter=name)
         if data.shape[1] > np.iinfo(np.int32).max:
             raise ShapeError(f"{name} must have fewer than 2^31 columns", parameter=name)
         names = names if names is not None else [f"x{place}" for place in range(data.shape[1])]

@@ -340,6 +340,10 @@ def _name(option: str) -> str:
 
 def _in_python(text: str) -> str:
     """Options as the parameters that they are here: ``--clip-norm 2`` is ``clip_norm=2``. Whole commands stay what they are."""
+    # Not everything that has columns can choose among them.
+    text = text.replace("leave it out with --columns", "leave it out")
+    text = re.sub(r"--(trust|domain|estimator|algorithm|sampling|mechanism|average) ([a-z][a-z0-9:.-]*\w)", r"--\1='\2'", text)
+    text = re.sub(r"--strict\b", "--strict=True", text)
 
     def told(match: re.Match[str]) -> str:
         command, option, number, table = match.groups()
@@ -371,8 +375,9 @@ def _exception(variant: str, message: str, hint: str | None) -> SemidpError:
     """The exception for a failure of the native half."""
     kind = globals().get(_RENAMED.get(variant, f"{variant}Error"), SemidpError)
     message = re.sub(r"^CERTIFICATE\b", "--certificate", _usage(message))
-    named = re.match(r"(?:one of )?--([a-z][a-z0-9-]*)|([a-z][a-z0-9-]*) must\b", message)
-    parameter = None
+    named = re.match(r"(?:one of )?--([a-z][a-z0-9-]*)|(?!there\b)([a-z][a-z0-9-]*) must\b", message)
+    table = re.search(r"\bof memory:\d+/(private|public|data)\b", message)
+    parameter = _name(table[1]) if table else None
     if named:
         option = named[1] or named[2]
         parameter = _name(option)

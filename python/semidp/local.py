@@ -14,7 +14,7 @@ from . import _native, _tables
 from ._ask import Answer, Certificate, ask
 from ._estimator_base import seed_of
 from ._files import Files, is_path
-from ._mean import MeanAnswer, chosen_columns, column_names, prepared
+from ._mean import MeanAnswer, chosen_columns, column_names, prepared, private_table
 from .errors import InvalidParameterError, SemidpWarning, ShapeError
 
 __all__ = ["Reports", "aggregate", "randomize"]
@@ -73,7 +73,8 @@ def randomize(
     memory : the file that remembers what these people reported. It is made if it does not exist, and holds reports, not rows: it cannot
         tell other people's rows from theirs, so that each group of people needs a file of its own.
     again : report once more in a round that these people have reported in; the epsilons add up.
-    columns : names (of arrays: places) of columns; all that hold numbers by default.
+    columns : names (of arrays: places) of columns; all by default. Without ``schema`` or ``X_public`` they are numbers, and must be given if some
+        columns are not: what one person reports must not hang on another's cell.
     schema : what columns mean, as a dictionary or the path of a file; numbers as they are by default.
     X_public : public rows that teach what columns mean, in place of ``schema``.
     random_state : ``None`` draws from the operating system's generator. A number makes reports reproducible, for tests: they are **not
@@ -100,8 +101,8 @@ def randomize(
         raise InvalidParameterError("X must be given: every row is one person's", parameter="X")
     if memory is None and again:
         raise InvalidParameterError("memory must be given with again: nothing else remembers a report", parameter="memory")
-    tables: dict[str, _native.Table] = {"data": _tables.table(rows, column_names(rows), name="X")}
     public = prepared(X_public, "X_public")
+    tables: dict[str, _native.Table] = {"data": private_table(rows, public, schema, columns, None)}
     if public is not None:
         tables["public"] = _tables.table(public, column_names(public), name="X_public")
     with Files() as files:

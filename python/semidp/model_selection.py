@@ -17,6 +17,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import KFold, ParameterGrid, StratifiedKFold
 
+from ._estimator_base import EPSILON
 from ._public import PublicData
 from ._rows import rows_at
 from .errors import InvalidParameterError, SemidpWarning
@@ -107,8 +108,9 @@ def _fold(
     training = np.random.default_rng(seed).permutation(training)
     private, public = np.split(training, [max(1, round(share * len(training)))])
     model.set_params(random_state=seed, ledger=None, dataset=None, checkpoint=None, resume=None, strict=False)
-    if n_private is not None and model.rho is None and model.epsilon is not None:
-        model.set_params(epsilon=min(_LARGEST_EPSILON, model.epsilon * max(1.0, n_private / len(private))))
+    if n_private is not None and model.rho is None:
+        epsilon = EPSILON if model.epsilon is None else model.epsilon
+        model.set_params(epsilon=min(_LARGEST_EPSILON, epsilon * max(1.0, n_private / len(private))))
     if is_classifier(model) and model.classes is None:
         model.set_params(classes=np.unique(y))
     with warnings.catch_warnings():

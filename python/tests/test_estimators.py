@@ -256,7 +256,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"epsilon": -1.0}, "epsilon"),
     ({"epsilon": float("nan")}, "epsilon"),
     ({"epsilon": "much"}, "epsilon"),
-    ({"epsilon": None}, "epsilon"),
+    ({"epsilon": 0.5, "rho": 0.1}, "rho"),
     ({"delta": 1.5}, "delta"),
     ({"rho": -1.0}, "rho"),
     ({"steps": 0}, "steps"),
