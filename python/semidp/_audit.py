@@ -6,7 +6,7 @@ import os
 from typing import Any, Literal, overload
 
 from ._ask import Answer, ask
-from ._estimator_base import seed_of
+from ._parameters import seed_of
 from ._plan import named
 from .errors import InvalidParameterError
 

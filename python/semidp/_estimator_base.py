@@ -7,7 +7,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable
-from typing import Any, ClassVar, TypedDict, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from . import _native, _tables
 from ._ask import Answer, Certificate, tell, words
 from ._files import Files, write_whole
+from ._parameters import DELTA, EPSILON, FLAGS, PASSED_ON, pair, seed_of
 from ._public import PublicData, surroundings
 from ._rows import coerced, finite_frame, label_vector, missing_labels, rows_at, without_values
 from .errors import (
@@ -27,32 +28,6 @@ from .errors import (
 )
 
 Self = TypeVar("Self", bound="PrivateLinearModel")
-
-#: Parameters that go to the command `train` under their own names.
-PASSED_ON = (
-    "epsilon",
-    "delta",
-    "rho",
-    "adjacency",
-    "trust",
-    "algorithm",
-    "clip_norm",
-    "sampling",
-    "sample_rate",
-    "expected_batch",
-    "steps",
-    "learning_rate",
-    "alpha",
-    "public_gradient",
-    "public_batch",
-    "average",
-    "l2",
-    "domain",
-    "ledger",
-    "dataset",
-    "resume",
-    "threads",
-)
 
 #: What stands on a certificate after checks whose outcome depends on private rows.
 CHECKED = (
@@ -68,49 +43,6 @@ TRANSFORMED = (
     "transformation were public, and does not cover it"
 )
 WRAPPED = "this model was fitted inside {}: how that chose, copied or transformed private rows, and how often it fitted, is covered by no guarantee"
-
-#: The epsilon of a budget that has neither one nor a rho, and the delta of a central one that has none.
-EPSILON = 1.0
-DELTA = 1e-6
-#: Parameters that are either true or false.
-FLAGS = ("fit_intercept", "strict", "copy_X")
-
-
-class Parameters(TypedDict, total=False):
-    """The parameters that all estimators have, for type checkers; the documentation is that of the estimators."""
-
-    epsilon: float | None
-    delta: float | None
-    rho: float | None
-    adjacency: str
-    trust: str
-    algorithm: str
-    fit_intercept: bool
-    clip_norm: float | None
-    sampling: str | None
-    sample_rate: float | None
-    expected_batch: float | None
-    steps: int | None
-    learning_rate: float | None
-    alpha: float | str | None
-    public_gradient: str | None
-    public_batch: int | None
-    average: str | None
-    start: str | None
-    l2: float | None
-    domain: str
-    feature_range: tuple[float, float] | None
-    schema: dict[str, Any] | str | os.PathLike[str] | None
-    strict: bool
-    ledger: str | os.PathLike[str] | None
-    dataset: str | None
-    checkpoint: str | os.PathLike[str] | None
-    resume: str | os.PathLike[str] | None
-    on_step: Callable[[int, int], object] | None
-    random_state: Any
-    threads: int | None
-    copy_X: bool
-
 
 def signed(kind: type[Any]) -> type[Any]:
     """Spells out the parameters that a constructor passes on as ``**parameters``, where scikit-learn looks for them."""
@@ -286,7 +218,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             given = getattr(self, name, None)
             if given is None:
                 continue
-            _range(given, name)
+            pair(given, name)
             if has_public:
                 raise InvalidParameterError(f"{name} must be left out with public rows, which teach it", parameter=name)
             if self.schema is not None:
@@ -493,7 +425,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         """What columns mean where no public rows tell: numbers, within the given range."""
         number: dict[str, Any] = {"kind": "number", "impute": 0.0}
         if self.feature_range is not None:
-            least, greatest = _range(self.feature_range, "feature_range")
+            least, greatest = pair(self.feature_range, "feature_range")
             number.update(impute=(least + greatest) / 2, range=[least, greatest])
         columns = [{**number, "name": name} for name in names]
         return {"format": "semidp-schema/1", "columns": [*columns, {**self._label_schema(), "name": label}]}
@@ -559,29 +491,3 @@ def _as_matrix(X: Any) -> Any:
     if not hasattr(X, "column_names"):
         return X
     return np.column_stack([_tables.numbers_of(X.column(place)) for place in range(len(X.column_names))])
-
-
-def _range(given: Any, name: str) -> tuple[float, float]:
-    """Least and greatest."""
-    try:
-        least, greatest = map(float, given)
-    except (TypeError, ValueError):
-        least, greatest = float("nan"), float("nan")
-    if not -float("inf") < least < greatest < float("inf"):
-        raise InvalidParameterError(f"{name} must be a pair of numbers, the least first", parameter=name)
-    return least, greatest
-
-
-def seed_of(random_state: Any) -> int | None:
-    """The seed that a ``random_state`` stands for; ``None`` is the operating system's generator."""
-    if random_state is None:
-        return None
-    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
-        if not 0 <= random_state <= 2**53:
-            raise InvalidParameterError("random_state must be None, or a whole number from 0 to 2^53", parameter="random_state")
-        return int(random_state)
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31))
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**53))
-    raise InvalidParameterError("random_state must be None, a whole number, or a generator of NumPy", parameter="random_state")

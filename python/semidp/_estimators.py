@@ -12,7 +12,8 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from . import _tables
-from ._estimator_base import CLASSES_LEAKED, Parameters, PrivateLinearModel, _range, signed
+from ._estimator_base import CLASSES_LEAKED, PrivateLinearModel, signed
+from ._parameters import Parameters, pair
 from ._rows import without_values
 from .errors import InvalidParameterError, PrivacyLeakWarning, UnknownClassError
 
@@ -30,7 +31,8 @@ _PARAMETERS = """
     clip_norm, sampling, sample_rate, expected_batch, steps, learning_rate, alpha, public_gradient, public_batch, average, start, l2, domain :
         hyper-parameters, each chosen from public rows, counts and theory unless given (``start`` is the command line's ``--warm-start``).
     feature_range : least and greatest value of every feature, for fits without public rows. Numbers beyond are moved to the nearer end.
-    schema : what columns mean, as ``semidp schema`` writes it (a dictionary or a path); learned from public rows unless given.
+    schema : what columns mean, as ``semidp schema`` writes it (a dictionary or a path), the labels in a column ``y``; learned from public rows
+        unless given.
     strict : refuse missing and infinite numbers and unknown labels in private rows. That the check passed is covered by no guarantee, and the
         certificate says so. ``False`` replaces such numbers by what public rows say, and leaves rows with unknown labels out of all sums.
     ledger, dataset : the ledger that pays, and the name of the private rows in it.
@@ -149,7 +151,7 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
     def _label_schema(self) -> dict[str, Any]:
         if self.target_range is None:
             return {"kind": "number", "impute": 0.0}
-        least, greatest = _range(self.target_range, "target_range")
+        least, greatest = pair(self.target_range, "target_range")
         return {"kind": "number", "impute": (least + greatest) / 2, "range": [least, greatest]}
 
     def _set_coefficients(self, coef: npt.NDArray[np.float64], intercept: npt.NDArray[np.float64]) -> None:

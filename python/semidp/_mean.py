@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from . import _native, _tables
 from ._ask import Answer, ask
-from ._estimator_base import seed_of
+from ._parameters import seed_of
 from ._files import Files
 from ._rows import coerced
 from .errors import InvalidParameterError, ShapeError, UnsupportedTypeError

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from . import _native, _tables
 from ._ask import Answer, Certificate, ask
-from ._estimator_base import seed_of
+from ._parameters import seed_of
 from ._files import Files, is_path
 from ._mean import MeanAnswer, chosen_columns, column_names, prepared, private_table
 from .errors import InvalidParameterError, SemidpWarning, ShapeError

@@ -17,7 +17,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import KFold, ParameterGrid, StratifiedKFold
 
-from ._estimator_base import EPSILON
+from ._parameters import EPSILON
 from ._public import PublicData
 from ._rows import rows_at
 from .errors import InvalidParameterError, SemidpWarning

@@ -23,7 +23,8 @@ pub fn report(outcomes: &[Outcome], version: &str) -> Result<String> {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><style>\n{STYLE}</style></head><body>\n\
          <h1 id=\"top\">The paper, reproduced by semidp {}</h1>\n<p>Lowy, Li, Huang and Razaviyayn, \
          <em>Optimal Differentially Private Model Training with Public Data</em>, ICML 2024. Every figure below was \
-         computed by the run that wrote this page; what the paper says is quoted as the paper's.</p>\n\
+         computed by semidp, in the run that wrote this page or in an earlier one whose finished pieces it went on from; \
+         what the paper says is quoted as the paper's.</p>\n\
          <p>Figures after ± are standard errors. Tables that are longer or wider than a page are folded: open those that you \
          want to read, or to print. Every table is also a CSV file beside this page, with all digits.</p>\n\
          <nav><h2>Contents</h2>\n<ol>\n",
