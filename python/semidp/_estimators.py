@@ -146,6 +146,8 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
             labels = _tables.numbers_of(labels) if is_total else _floats(labels)
         if labels is None:
             raise InvalidParameterError(f"{name} must hold numbers", parameter=name)
+        if name == "y_public" and float(np.ptp(labels)) == 0.0:
+            raise InvalidParameterError("y_public must vary: it teaches the scale of the labels", parameter="y_public")
         return labels, False
 
     def _label_schema(self) -> dict[str, Any]:

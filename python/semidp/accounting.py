@@ -240,8 +240,11 @@ class Accountant:
         certificate = what.get("certificate", what)
         if not isinstance(certificate, Mapping) or "events" not in certificate or "guarantee" not in certificate:
             raise InvalidParameterError("what must be an event, a certificate, or an answer that holds one", parameter="what")
-        adjacency = certificate["guarantee"]["adjacency"]
-        if certificate["guarantee"]["epsilon"] is None:
+        guarantee = certificate["guarantee"]
+        if not isinstance(guarantee, Mapping) or not {"adjacency", "epsilon"} <= set(guarantee):
+            raise InvalidParameterError("what must be a certificate whose guarantee has an adjacency and an epsilon", parameter="what")
+        adjacency = guarantee["adjacency"]
+        if guarantee["epsilon"] is None:
             raise InvalidParameterError("what must promise something: this certificate does not", parameter="what")
         if adjacency != self._adjacency:
             raise InvalidParameterError(

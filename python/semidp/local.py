@@ -197,6 +197,10 @@ def aggregate(
 
 def _report_files(reports: Any, files: Files) -> list[str]:
     """The paths of all reports; lines go to a file first."""
+    if not is_path(reports) and not isinstance(reports, Iterable):
+        raise InvalidParameterError(
+            f"reports must be a path, or a list of lines and paths, got a {type(reports).__name__}", parameter="reports"
+        )
     paths: list[str] = []
     lines: list[str] = []
     for report in [reports] if is_path(reports) else reports:

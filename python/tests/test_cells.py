@@ -174,6 +174,9 @@ def test_tables_and_columns_are_named() -> None:
         LinearRegression(strict=False).fit(pd.DataFrame(X[200:], columns=list("abc")), NUMBERS[200:], X_public=public, y_public=NUMBERS[:200])
     assert refused.value.parameter == "X_public"
     assert "columns" not in str(refused.value.hint)
+    with pytest.raises(errors.InvalidParameterError) as refused_labels:
+        LinearRegression().fit(X[200:], NUMBERS[200:], X_public=X[:200], y_public=np.full(200, 3.0))
+    assert refused_labels.value.parameter == "y_public"
     with pytest.raises(errors.SemidpError) as refused_constant:
         LinearRegression().fit(X[200:], NUMBERS[200:], X_public=np.ones((200, 3)), y_public=NUMBERS[:200])
     assert refused_constant.value.parameter != "there"
