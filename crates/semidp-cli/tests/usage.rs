@@ -129,6 +129,14 @@ fn the_demo_releases_a_mean_and_answers_the_question_of_the_paper() {
             assert!(gap.abs() < most * number(mean, &format!("/unit_of_errors/{j}")), "{j}: {gap}");
         }
     }
+    // Four algorithms at three budgets, each within its own; only throw-away costs nothing.
+    let models = answer["training"]["models"].as_array().unwrap();
+    assert_eq!(models.len(), 12);
+    for model in models {
+        let spent = number(model, "/certificate/guarantee/epsilon");
+        assert!(spent <= number(model, "/budget/epsilon"));
+        assert_eq!(spent == 0.0, model["algorithm"] == "throw-away", "{}", model["algorithm"]);
+    }
     let rows = answer["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 9);
     // spec C, table at epsilon 2: tight noise under add/remove and replace-one, q = 500/rows.

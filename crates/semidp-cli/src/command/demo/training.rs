@@ -1,5 +1,5 @@
 //! Who earns more than 50,000? Logistic regression on the raw UCI Adult files, government workers public and everybody
-//! else private, by Algorithm 1 and by both naive uses of the rows at several budgets.
+//! else private, by the autopilot, by Algorithm 1 and by both naive uses of the rows at several budgets.
 
 use crate::failure::Failure;
 use crate::number::{count, exact, nearest};
@@ -29,8 +29,9 @@ const EPSILONS: [f64; 3] = [0.1, 0.3, 1.0];
 /// The budget that is talked about.
 const SHOWN: usize = 1;
 const DELTA: f64 = 1e-5;
-/// Algorithm 1, and the two naive uses of the same rows.
-const ALGORITHMS: [&str; 3] = ["semi-dp-sgd", "dp-sgd", "throw-away"];
+const AUTOPILOT: &str = "auto";
+/// The autopilot, Algorithm 1, and the two naive uses of the same rows.
+const ALGORITHMS: [&str; 4] = [AUTOPILOT, "semi-dp-sgd", "dp-sgd", "throw-away"];
 
 /// One model.
 struct Trained {
@@ -168,6 +169,13 @@ impl Training {
         self.trained.iter().find(|trained| trained.algorithm == algorithm && trained.epsilon == epsilon)
     }
 
+    /// Whether the autopilot came to doubt the public rows.
+    fn is_doubting(&self, epsilon: f64) -> bool {
+        let chosen = self.at(AUTOPILOT, epsilon).map(|trained| &trained.certificate.hyperparameters);
+        let verdict = chosen.and_then(|chosen| chosen.iter().find(|entry| entry.name == "public-data"));
+        verdict.and_then(|entry| entry.value.as_str()).is_some_and(|said| said.starts_with("doubted"))
+    }
+
     pub fn as_json(&self) -> Value {
         let models: Vec<Value> = self
             .trained
@@ -228,7 +236,7 @@ impl Training {
         let cells = ALGORITHMS.map(|name| {
             let plan = self.plans.iter().find(|plan| plan.name == name);
             let mut row =
-                vec![name.to_string(), plan.map_or_else(String::new, |p| nearest(p.averaged_noise, 2))];
+                vec![name.to_string(), plan.map_or_else(|| "-".into(), |p| nearest(p.averaged_noise, 2))];
             row.extend(EPSILONS.map(|epsilon| format!("{:.4}", auc(name, epsilon))));
             row.push(
                 self.at(name, EPSILONS[SHOWN]).map_or_else(String::new, |t| format!("{:.4}", t.accuracy)),
@@ -239,17 +247,18 @@ impl Training {
         let cells = cells.to_vec();
         let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
         let mut points = vec![
-            "Algorithm 1 (semi-dp-sgd) weighs public and private gradients direction by direction, by what each \
+            "The autopilot (auto, the default of train) takes public rows as a prior and private gradients as measurements; \
+             Algorithm 1 (semi-dp-sgd) weighs public and private gradients direction by direction, by what each \
              tells; throw-away never looks at the private rows, dp-sgd treats all rows as private."
                 .to_string(),
             "Clip norm, step size, ridge, start and weights came from the public rows, batch and steps from counts: \
              nothing was tuned on private rows."
                 .to_string(),
         ];
-        if let Some(shown) = self.at("semi-dp-sgd", EPSILONS[SHOWN]) {
+        if let Some(shown) = self.at(AUTOPILOT, EPSILONS[SHOWN]) {
             let guarantee = &shown.certificate.guarantee;
             points.push(format!(
-                "Certificate of the model at epsilon {}: epsilon {} at delta {}, {} adjacency, {} noisy steps, exact \
+                "Certificate of the autopilot's model at epsilon {}: epsilon {} at delta {}, {} adjacency, {} noisy steps, exact \
                  arithmetic. Each model alone keeps its budget; together they would cost more.",
                 EPSILONS[SHOWN],
                 bound(guarantee.epsilon.get()),
@@ -258,11 +267,13 @@ impl Training {
                 count(shown.certificate.releases),
             ));
         }
-        points.push(
-            "Government workers are not like the rest: with a larger budget the private rows know better, and \
-             weighting by variance alone does not see that the public rows are off."
-                .to_string(),
-        );
+        let doubting = EPSILONS.into_iter().filter(|epsilon| self.is_doubting(*epsilon));
+        let doubting: Vec<String> = doubting.map(|epsilon| epsilon.to_string()).collect();
+        points.push(format!(
+            "Government workers are not like the rest: with a larger budget the private rows know better. The autopilot \
+             tests that with what it releases, and came to doubt the public rows at {}; weighting by variance alone does not.",
+            if doubting.is_empty() { "no budget here".into() } else { format!("epsilon {}", doubting.join(", ")) }
+        ));
         let points: Vec<String> =
             points.iter().map(|point| table::wrap(&format!("- {point}"), "  ")).collect();
         format!(
