@@ -102,8 +102,8 @@ impl Topic {
         let most =
             most.map_or(String::new(), |(most, place)| format!(", by up to a factor of {most:.2} ({place})"));
         format!(
-            "the mean of all iterates but the first fifth in place of the last one, tuned likewise, lowers the excess loss \
-             of Algorithm 1 in {better} of {} cells{most}; validation data choose it in {chosen}.",
+            "the mean of late iterates in place of the last one, tuned likewise, lowers the excess loss of Algorithm 1 \
+             in {better} of {} cells{most}; validation data choose it in {chosen}.",
             summaries.len()
         )
     }

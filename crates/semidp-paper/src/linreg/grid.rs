@@ -94,6 +94,8 @@ pub struct Shared<'a> {
     pub public_batch: usize,
     /// T.
     pub steps: u64,
+    /// Iterates of earlier steps are in no mean.
+    pub averaged_after: u64,
     /// Of the noise on the sum, over the clip norm.
     pub noise: f64,
     /// Batches and noise depend on nothing else, so that runs with the same seed share them.
@@ -104,7 +106,7 @@ pub struct Shared<'a> {
 pub struct Ends {
     /// The last iterates.
     pub last: Vec<Vec<f32>>,
-    /// The means of all iterates but those of the first fifth of the steps.
+    /// The means of late ones.
     pub averaged: Vec<Vec<f32>>,
 }
 
@@ -172,12 +174,12 @@ impl Shared<'_> {
     }
 
     fn is_averaged(&self, step: u64) -> bool {
-        step > self.steps / 5
+        step > self.averaged_after
     }
 
     /// How many iterates a mean has.
     fn averaged(&self) -> f32 {
-        (self.steps - self.steps / 5) as f32
+        (self.steps - self.averaged_after) as f32
     }
 
     fn many(&self, weights: &[Weights]) -> Ends {

@@ -194,7 +194,8 @@ fn setting(settings: &Settings, sizes: &Sizes, papers: &[LossTable]) -> Value {
         "pda_md": "private gradients times (H/least eigenvalue of H)^-1, H = X'X/n_public + (reg/d) I",
         "hessian_regularisation": HESSIAN_REGULARISATION,
         "dp_sgd": "all n rows are private",
-        "outputs": ["last iterate", "mean of all iterates but the first fifth"],
+        "outputs": ["last iterate", "mean of late iterates: from a warm start of all but the first fifth, from a cold one of the \
+                                     last fifth, because most are still on their way there"],
         "output_of_the_protocol": "for each algorithm and cell the output with the smaller validation loss on draw 0: one more \
                                    hyper-parameter that is tuned on validation data. The paper's Algorithm 1 returns \"w_T or an \
                                    average of the iterates\" and its tables do not say which; the DP-SGD that it builds on, of \

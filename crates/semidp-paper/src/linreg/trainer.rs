@@ -104,6 +104,7 @@ pub struct Trainer<'a> {
     prepared: &'a Prepared,
     noises: Noises,
     start: Vec<f64>,
+    averaged_after: u64,
     residuals: Vec<f32>,
     seed: u64,
     threads: usize,
@@ -118,13 +119,14 @@ impl<'a> Trainer<'a> {
         noises: Noises,
         number: u64,
     ) -> Self {
-        let start = match start {
-            Start::Warm => prepared.minimiser.clone(),
-            Start::Cold => vec![0.0; prepared.rows.dimension],
+        // From a cold start most iterates are still on the way.
+        let (start, averaged_after) = match start {
+            Start::Warm => (prepared.minimiser.clone(), sizes.steps / 5),
+            Start::Cold => (vec![0.0; prepared.rows.dimension], sizes.steps - sizes.steps / 5),
         };
         let residuals = prepared.rows.residuals(&start);
         let seed = Coins::new(settings.seed ^ LAW_NAME ^ RUNS, number).word();
-        Self { sizes, prepared, noises, start, residuals, seed, threads: settings.threads }
+        Self { sizes, prepared, noises, start, averaged_after, residuals, seed, threads: settings.threads }
     }
 
     pub fn train(&self, algorithm: Algorithm, configurations: &[Configuration]) -> Result<Vec<Pair>> {
@@ -142,6 +144,7 @@ impl<'a> Trainer<'a> {
             batch: self.sizes.batch,
             public_batch: self.sizes.public_batch,
             steps: self.sizes.steps,
+            averaged_after: self.averaged_after,
             noise: if algorithm == Algorithm::DpSgd { self.noises.all } else { self.noises.private },
             seed: self.seed,
         };

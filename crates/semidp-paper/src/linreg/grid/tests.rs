@@ -62,11 +62,11 @@ fn plainly(shared: &Shared<'_>, start: &[f64], p: Option<&[f64]>, run: Configura
             }
         };
         w.iter_mut().zip(&moved).for_each(|(w, g)| *w -= run.rate * g);
-        if step > shared.steps / 5 {
+        if step > shared.averaged_after {
             sum.iter_mut().zip(&w).for_each(|(sum, w)| *sum += w);
         }
     }
-    let count = (shared.steps - shared.steps / 5) as f64;
+    let count = (shared.steps - shared.averaged_after) as f64;
     [w, sum.iter().map(|sum| sum / count).collect()]
 }
 
@@ -96,6 +96,7 @@ fn runs_are_those_of_a_plain_loop() {
             batch: 20,
             public_batch: 7,
             steps: 40,
+            averaged_after: 8,
             noise: 0.8,
             seed: 5,
         };
@@ -151,6 +152,7 @@ fn short_gradients_are_clipped_like_long_ones_only_if_public() {
         batch: 1,
         public_batch: 1,
         steps: 1,
+        averaged_after: 0,
         noise: 0.0,
         seed: 1,
     };
