@@ -7,6 +7,7 @@ use clap::Args;
 use semidp_paper::{EXPERIMENTS, Experiment, Outcome, Pieces, Settings, report};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 const EXAMPLE: &str = "\
 EXAMPLE
@@ -64,7 +65,7 @@ impl Reproduce {
         };
         let (mut outcomes, mut answers, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
         for experiment in &chosen {
-            let bar = progress::bar(output, experiment.name(), 1);
+            let (bar, began) = (progress::bar(output, experiment.name(), 1), Instant::now());
             let outcome = experiment.run(&settings, &|done, total| {
                 bar.set_length(total);
                 bar.set_position(done);
@@ -76,16 +77,19 @@ impl Reproduce {
             let files = self.write(&outcome)?;
             let mut answer = outcome.json();
             answer["files"] = json!(files);
+            // Of this run alone, and in no file, so that files of two runs can be compared.
+            answer["seconds"] = json!(began.elapsed().as_secs_f64());
             answers.push(answer);
-            outcomes.push(outcome);
+            outcomes.push((outcome, began.elapsed()));
         }
         let page = self.out.join("report.html");
+        let (outcomes, times): (Vec<Outcome>, Vec<Duration>) = outcomes.into_iter().unzip();
         file::write("--out", &page, &report(&outcomes, env!("CARGO_PKG_VERSION"))?)?;
         let report = page.to_string_lossy();
         let told: Vec<Value> =
             skipped.iter().map(|(name, reason)| json!({ "name": name, "reason": reason })).collect();
         let answer = json!({ "experiments": answers, "skipped": told, "report": report });
-        output.answer(&answer, || text(&outcomes, &skipped, &page))
+        output.answer(&answer, || text(&outcomes, &times, &skipped, &page))
     }
 
     fn is_all(&self) -> bool {
@@ -197,11 +201,12 @@ fn list(output: &Output) -> Result<(), Failure> {
     })
 }
 
-fn text(outcomes: &[Outcome], skipped: &[Skipped], page: &Path) -> String {
+fn text(outcomes: &[Outcome], times: &[Duration], skipped: &[Skipped], page: &Path) -> String {
     let mut parts = Vec::new();
-    for outcome in outcomes {
+    for (outcome, time) in outcomes.iter().zip(times) {
         let findings = outcome.findings.iter().map(|finding| table::wrap(&format!("- {finding}"), "  "));
-        parts.push(format!("{}\n{}", outcome.title, findings.collect::<Vec<_>>().join("\n")));
+        let (title, time) = (outcome.title, in_words(*time));
+        parts.push(format!("{title} ({time})\n{}", findings.collect::<Vec<_>>().join("\n")));
     }
     let lines = skipped.iter().map(|(name, reason)| {
         table::wrap(&format!("{name} was skipped: {reason}; --data DIR names the folder of its files"), "  ")
@@ -209,6 +214,15 @@ fn text(outcomes: &[Outcome], skipped: &[Skipped], page: &Path) -> String {
     parts.extend(lines);
     parts.push(format!("Tables, charts and everything else: {}", page.display()));
     parts.join("\n\n")
+}
+
+/// Whole minutes once there are some.
+fn in_words(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..120 => format!("{seconds} s"),
+        seconds @ 120..7200 => format!("{} min", seconds / 60),
+        seconds => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
 }
 
 #[cfg(test)]
@@ -222,10 +236,12 @@ mod tests {
         let experiment = EXPERIMENTS[0];
         assert!(unless_skipped(experiment, missing(), true, &mut skipped).unwrap().is_none());
         assert_eq!(skipped, [(experiment.name(), "a.csv is missing".to_string())]);
-        let told = text(&[], &skipped, Path::new("report.html"));
+        let told = text(&[], &[], &skipped, Path::new("report.html"));
         assert!(told.contains("was skipped: a.csv is missing"), "{told}");
         let refused = unless_skipped(experiment, missing(), false, &mut skipped).unwrap_err();
         assert!(refused.message().contains("a.csv"));
+        let times = [0, 119, 120, 7199, 9000].map(|seconds| in_words(Duration::from_secs(seconds)));
+        assert_eq!(times, ["0 s", "119 s", "2 min", "119 min", "2 h 30 min"]);
         // Anything else ends all of them.
         let broken = || Err(semidp_paper::Error::Piece("broken".into()));
         assert!(unless_skipped(experiment, broken(), true, &mut skipped).is_err());

@@ -12,9 +12,12 @@
 //! That holds if public rows come from the same law as private ones. The first steps stay at w₀, so that their mean says
 //! whether w* is as near as public rows claim. If not, the rest of the run is a Kalman filter with a wider prior, whose gain
 //! 1/(h + μh_max + R/(Ph)) allows for curvatures being wrong as well: with much noise or a wide prior that is gradient
-//! descent from w₀ with a step that decays by itself. It decays as public curvatures have it, which is too slow where private
-//! rows are more curved, as along a category that no public row has; so the model is then the mean of the iterates, late ones
-//! weighing most (Shamir and Zhang 2013), whose noise is averaged whatever the curvatures are.
+//! descent from w₀ with a step that decays by itself. Decay by public curvatures would be too slow where private rows are more
+//! curved, as along a category that no public row has, and too fast where they are less; so P falls by a part only of what a
+//! step would teach, and the model is the mean of the iterates, late ones weighing most (Shamir and Zhang 2013), whose noise is
+//! averaged whatever the curvatures are. Such iterates wander: gradient descent with gain g keeps a variance of gf/(2h) in every
+//! direction, which is a loss of dgf/4 in all. Where the loss is no parabola the mean of wandering iterates is not where the
+//! mean gradient vanishes, so that μ is as large as it takes to keep that below a bound.
 
 use super::geometry::Turned;
 use super::knowledge::{Clip, Knowledge, Scale};
@@ -30,6 +33,10 @@ const HELD_SHARE: f64 = 0.1;
 const DOUBT: f64 = 4.0;
 /// μ: how far curvatures may be off, as a share of the largest, once public rows are doubted.
 const MISTRUST: f64 = 1.0;
+/// The part of what a step would teach that is believed then.
+const BELIEVED: f64 = 0.5;
+/// By how much losses that are no parabolas may rise while iterates wander, in units of twice the loss.
+const MOST_WANDERING: f64 = 0.01;
 /// Once public rows are doubted, iterate t after that weighs about t to this power in the model.
 const LATENESS: f64 = 3.0;
 /// Degrees of freedom of the law by which discrepancies are judged: heavy tails, so that few do not speak for all.
@@ -113,6 +120,16 @@ impl Filter {
         let even = Weights { done: steps, sum: steps, noise: steps * square, scale: steps * square };
         let sampling = self.variance(curvature, even) - square * self.noise() / steps;
         sampling * fewer + square * self.noise() / steps * fewer * fewer
+    }
+
+    /// μ, once public rows are doubted.
+    fn mistrust(&self, largest: f64) -> f64 {
+        if !matches!(self.knowledge.scale, Scale::Fixed) {
+            return MISTRUST;
+        }
+        // With gains of 1/h_max.
+        let wandering = self.knowledge.model.weights.len() as f64 * self.noise() / (2.0 * largest);
+        MISTRUST * (wandering / MOST_WANDERING).max(1.0)
     }
 
     /// Steps that stay at the start: none where public rows are too few to claim anything.
@@ -334,14 +351,15 @@ impl Estimate<'_> {
     fn correct(&mut self, gradient: &Turned, slope: f64, noise: impl Fn(f64) -> f64) {
         let knowledge = &self.filter.knowledge;
         let Some(variances) = &mut self.wider else { return };
-        let largest = knowledge.curvatures.iter().copied().fold(0.0, f64::max);
+        let largest = knowledge.curvatures.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+        let mistrust = self.filter.mistrust(largest);
         let gains: Vec<f64> = knowledge
             .curvatures
             .iter()
             .zip(variances.iter_mut())
             .map(|(h, variance)| {
-                let gain = 1.0 / (h + MISTRUST * largest + noise(*h) / (*variance * h));
-                *variance *= 1.0 - gain * h;
+                let gain = 1.0 / (h + mistrust * largest + noise(*h) / (*variance * h));
+                *variance *= 1.0 - BELIEVED * gain * h;
                 gain
             })
             .collect();

@@ -31,8 +31,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Steps in which every row takes part.
 const FULL_STEPS: u64 = 100;
 
-/// By how much so many steps can lessen what is open, whatever the curvatures.
+/// By how much so many steps can lessen what is open, whatever the curvatures,
 const TOLD_BY_FULL_STEPS: f64 = 20.0;
+/// and where these change on the way.
+const TOLD_BY_CURVED_STEPS: f64 = 10.0;
 /// At most, over [`FULL_STEPS`].
 const MOST_STEPS: f64 = 8.0;
 /// Numbers of private rows that a run looks at, if it takes more than the least number of steps.
@@ -273,10 +275,14 @@ impl Gain {
     /// not as public rows have them; as far as that is affordable.
     fn full_steps(&self) -> u64 {
         let (before, left) = self.starting_anew(0.0);
-        let told = before / left.max(f64::MIN_POSITIVE) / TOLD_BY_FULL_STEPS;
+        let told = before / left.max(f64::MIN_POSITIVE);
+        let by_full_steps = match self.filter.knowledge.scale {
+            Scale::Fixed => TOLD_BY_CURVED_STEPS,
+            _ => TOLD_BY_FULL_STEPS,
+        };
         let numbers = self.filter.rows * self.filter.knowledge.model.weights.len() as f64;
         let affordable = (MOST_NUMBERS / numbers / FULL_STEPS as f64).max(1.0);
-        (FULL_STEPS as f64 * told.min(affordable).clamp(1.0, MOST_STEPS)) as u64
+        (FULL_STEPS as f64 * (told / by_full_steps).min(affordable).clamp(1.0, MOST_STEPS)) as u64
     }
 
     /// The public model.
