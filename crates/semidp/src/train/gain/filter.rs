@@ -10,7 +10,7 @@
 //! step size, no weight and no average to choose.
 //!
 //! That holds if public rows come from the same law as private ones. The first steps stay at w₀, so that their mean says
-//! whether w* is as near as public rows claim. If not, the rest of the run is a Kalman filter with a wider prior, whose gain
+//! whether w* is as near as public rows claim. If not, w₀ gives way to half of it, or to zero, where that is likelier; the rest of the run is a Kalman filter with a wider prior, whose gain
 //! 1/(h + μh_max + R/(Ph)) allows for curvatures being wrong as well: with much noise or a wide prior that is gradient
 //! descent from w₀ with a step that decays by itself. Decay by public curvatures would be too slow where private rows are more
 //! curved, as along a category that no public row has, and too fast where they are less; so P falls by a part only of what a
@@ -43,6 +43,9 @@ const LATENESS: f64 = 3.0;
 const TAILS: f64 = 3.0;
 /// A discrepancy so many standard deviations long is taken for what it is.
 const OUTLIER: f64 = 2.0;
+
+/// Where a wider prior may be centred, as shares of the public model: public rows that mislead say less than none.
+const CENTRES: [f64; 3] = [1.0, 0.5, 0.0];
 
 /// What measurements weigh in their mean.
 #[derive(Clone, Copy, Default)]
@@ -312,17 +315,21 @@ impl Estimate<'_> {
         filter.posterior(so_far)
     }
 
-    /// A wider prior, if what was measured at the start speaks for one.
-    fn doubt(&self) -> Option<Vec<f64>> {
+    /// A wider prior, if what was measured at the start speaks for one, and its centre as a share of the public model.
+    fn doubt(&self) -> Option<(Vec<f64>, f64)> {
         let knowledge = &self.filter.knowledge;
-        let mut gap = self.measured.clone();
-        gap.each_with([&self.start, &self.start], &knowledge.geometry, |i, c, [start, _]| {
-            *c = (*c - knowledge.curvatures[i] * start) / knowledge.curvatures[i];
-        });
-        let (squares, counts) = (gap.squares(&knowledge.geometry), knowledge.geometry.multiplicities());
+        let counts = knowledge.geometry.multiplicities();
         let errors: Vec<f64> =
             knowledge.curvatures.iter().map(|h| self.filter.variance(*h, self.so_far) / (h * h)).collect();
-        let likelihood = |extra: f64| -> f64 {
+        // How far w* seems to be from a share of the public model, squared.
+        let squares_from = |centre: f64| {
+            let mut gap = self.measured.clone();
+            gap.each_with([&self.start, &self.start], &knowledge.geometry, |i, c, [start, _]| {
+                *c = (*c - knowledge.curvatures[i] * centre * start) / knowledge.curvatures[i];
+            });
+            gap.squares(&knowledge.geometry)
+        };
+        let likelihood = |squares: &[f64], extra: f64| -> f64 {
             let parts = squares.iter().zip(&counts).zip(&errors).zip(&knowledge.variances);
             parts
                 .filter(|(((_, count), _), _)| **count > 0.0)
@@ -333,18 +340,28 @@ impl Estimate<'_> {
                 })
                 .sum()
         };
-        let scale = squares.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-        let widths = (0..40).map(|i| scale * 10f64.powf(-0.25 * f64::from(i)));
-        let best = widths.max_by(|a, b| likelihood(*a).total_cmp(&likelihood(*b)))?;
-        if 2.0 * (likelihood(best) - likelihood(0.0)) < DOUBT {
+        let candidates = CENTRES.map(|centre| {
+            let squares = squares_from(centre);
+            let scale = squares.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+            let widths = (0..40).map(|i| scale * 10f64.powf(-0.25 * f64::from(i)));
+            let likely = widths.map(|extra| (likelihood(&squares, extra), extra));
+            let (found, extra) =
+                likely.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((f64::NEG_INFINITY, 0.0));
+            (found, extra, centre, squares)
+        });
+        // The first of equals.
+        let better = |a: &(f64, _, _, _), b: &(f64, _, _, _)| b.0 > a.0;
+        let (found, extra, centre, squares) =
+            candidates.into_iter().reduce(|a, b| if better(&a, &b) { b } else { a })?;
+        if 2.0 * (found - likelihood(&squares_from(1.0), 0.0)) < DOUBT {
             return None;
         }
         let wider = knowledge.variances.iter().zip(&squares).zip(&errors).map(|((p, square), error)| {
-            let variance = p + best;
+            let variance = p + extra;
             let is_outlier = *square > OUTLIER * OUTLIER * (variance + error);
             if is_outlier { variance.max(square - error) } else { variance }
         });
-        Some(wider.collect())
+        Some((wider.collect(), centre))
     }
 
     /// A step of a filter that doubts, by a gradient whose noise has these variances.
@@ -396,7 +413,10 @@ impl Update for Estimate<'_> {
                 return;
             }
             if filter.is_looked_at(step) {
-                self.wider = self.doubt();
+                if let Some((wider, centre)) = self.doubt() {
+                    self.wider = Some(wider);
+                    self.start.scale(centre);
+                }
                 filter.doubted.store(self.wider.is_some(), Ordering::Relaxed);
             }
             if self.wider.is_some() {

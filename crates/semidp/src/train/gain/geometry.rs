@@ -272,6 +272,11 @@ impl Geometry {
 }
 
 impl Turned {
+    /// Times a number.
+    pub(super) fn scale(&mut self, by: f64) {
+        self.along.iter_mut().chain(&mut self.rest).for_each(|w| *w *= by);
+    }
+
     /// Walks over components with the index of the direction that each belongs to.
     pub(super) fn each_with(
         &mut self,
