@@ -10,7 +10,8 @@
 //! step size, no weight and no average to choose.
 //!
 //! That holds if public rows come from the same law as private ones. The first steps stay at w₀, so that their mean says
-//! whether w* is as near as public rows claim. If not, w₀ gives way to half of it, or to zero, where that is likelier; the rest of the run is a Kalman filter with a wider prior, whose gain
+//! whether w* is as near as public rows claim. If not, w₀ gives way to half of it, or to zero, where that is likelier, and the
+//! rest of the run is a Kalman filter with a wider prior, whose gain
 //! 1/(h + μh_max + R/(Ph)) allows for curvatures being wrong as well: with much noise or a wide prior that is gradient
 //! descent from w₀ with a step that decays by itself. Decay by public curvatures would be too slow where private rows are more
 //! curved, as along a category that no public row has, and too fast where they are less; so P falls by a part only of what a
