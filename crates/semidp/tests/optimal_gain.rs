@@ -70,6 +70,18 @@ fn try_to_train(
     conduct: Conduct<'_>,
     on_step: &mut dyn FnMut(Progress<'_>),
 ) -> semidp::Result<Trained> {
+    try_to_train_with(Given::default(), name, problem, loss, epsilon, conduct, on_step)
+}
+
+fn try_to_train_with(
+    given: Given,
+    name: &str,
+    problem: &Problem,
+    loss: &dyn Loss,
+    epsilon: f64,
+    conduct: Conduct<'_>,
+    on_step: &mut dyn FnMut(Progress<'_>),
+) -> semidp::Result<Trained> {
     let budget = PrivacyBudget::Approximate {
         epsilon: Epsilon::new(epsilon).unwrap(),
         delta: Delta::new(1e-6).unwrap(),
@@ -80,7 +92,7 @@ fn try_to_train(
         has_intercept: false,
         budget,
         adjacency: Adjacency::ReplaceOne,
-        given: Given::default(),
+        given,
     };
     let data = TrainingData {
         private: Private::new(problem.private.clone()).boxed(),
@@ -212,6 +224,59 @@ fn doubting_runs_neither_wander_nor_stay() {
     });
     let (mean, error) = summary(&differences.collect::<Vec<_>>());
     assert!(mean < -3.0 * error, "{mean} ± {error}");
+}
+
+/// One row in twenty is of a class, and its gradients are most of the longest: a clip norm that spares nine rows in ten would all
+/// but do away with it. The expected loss is below that of public rows alone, and of a quarter of the norm that is chosen, by more
+/// than three paired standard errors.
+#[test]
+fn rare_classes_are_not_clipped_away() {
+    let rare = |count: usize, truth: &[f64], numbers: &mut Numbers| {
+        let mut values = Vec::new();
+        for _ in 0..count {
+            let mut x: Vec<f64> = truth.iter().map(|_| numbers.normal()).collect();
+            x[0] = 1.0;
+            values.extend(x.iter().chain([&f64::from(u8::from(numbers.uniform() < chance(truth, &x)))]));
+        }
+        DenseTable::new(values, truth.len() + 1).unwrap()
+    };
+    let (mut to_public, mut to_shorter) = (Vec::new(), Vec::new());
+    for seed in 0..8 {
+        let mut numbers = Numbers(seed);
+        let mut truth: Vec<f64> = (0..15).map(|_| 0.3 * numbers.normal()).collect();
+        truth[0] = -3.5;
+        let public = PublicRows::load(&Public(rare(600, &truth, &mut numbers))).unwrap();
+        let private = Arc::new(rare(8000, &truth, &mut numbers));
+        let fresh: Vec<Vec<f64>> = (0..2000)
+            .map(|_| (0..truth.len()).map(|j| if j == 0 { 1.0 } else { numbers.normal() }).collect())
+            .collect();
+        let problem = Problem { truth, public, private };
+        let loss = |trained: &Trained| {
+            let of = |x: &Vec<f64>| {
+                let (p, q) = (chance(&problem.truth, x), chance(&trained.model.weights, x));
+                -p * q.ln() - (1.0 - p) * (1.0 - q).ln()
+            };
+            fresh.iter().map(of).sum::<f64>() / fresh.len() as f64
+        };
+        let go = |name: &str, clip_norm: Option<f64>| {
+            let given = Given { clip_norm, ..Given::default() };
+            let conduct = Conduct::new(Randomness::Seed(seed));
+            try_to_train_with(given, name, &problem, &Logistic, 4.0, conduct, &mut |_| ()).unwrap()
+        };
+        let ours = go("auto", None);
+        let norm = told(&ours, "clip-norm").as_f64().unwrap();
+        to_public.push(loss(&ours) - loss(&go("throw-away", None)));
+        to_shorter.push(loss(&ours) - loss(&go("auto", Some(0.25 * norm))));
+    }
+    for differences in [to_public, to_shorter] {
+        let (mean, error) = summary(&differences);
+        assert!(mean < -3.0 * error, "{mean} ± {error}: {differences:?}");
+    }
+}
+
+/// That a logistic model has.
+fn chance(w: &[f64], x: &[f64]) -> f64 {
+    1.0 / (1.0 + (-w.iter().zip(x).map(|(w, x)| w * x).sum::<f64>()).exp())
 }
 
 /// A run that has come to doubt public rows ends in the same bits if it is interrupted, before or after it did.

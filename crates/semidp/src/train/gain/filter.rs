@@ -21,7 +21,8 @@
 //! mean gradient vanishes, so that μ is as large as it takes to keep that below a bound.
 
 use super::geometry::Turned;
-use super::knowledge::{Clip, Knowledge, Scale};
+use super::knowledge::{Knowledge, Scale};
+use super::lengths::Clip;
 use crate::Result;
 use crate::domain::Domain;
 use crate::train::{Model, Update, UpdateRule};

@@ -1,25 +1,19 @@
-//! What public rows say before any private row is read: a model, how uncertain it is in every direction, and how long
-//! gradients are.
+//! What public rows say before any private row is read: a model, and how uncertain it is in every direction.
 
 use super::geometry::Geometry;
-use crate::loss::Loss;
-use crate::train::eigen::dot;
+use super::lengths::{Judged, Lengths};
 use crate::train::{Model, PublicRows, Recipe};
 
 /// Fewer rows than this many times the columns leave too little to tell noise from signal: some are kept out.
 const ENOUGH_ROWS: f64 = 1.2;
 /// Of those, at most.
 const MOST_HELD: usize = 150;
-/// Rows whose gradients are looked at.
-const MOST_JUDGED: usize = 1000;
 /// The noise in labels where rows cannot tell it, as a share of their square.
 const GUESSED_NOISE: f64 = 0.01;
 /// And the least share of their square that a model explains.
 const LEAST_SIGNAL: f64 = 0.5;
 /// The least noise that is reckoned with, as a share of the same: labels may be exact, residuals of a model are not.
 const LEAST_NOISE: f64 = 1e-8;
-/// Clip norms are not below this share of the mean length of gradients.
-const LEAST_LENGTH: f64 = 0.05;
 
 /// How the scale of residuals is followed as the model gets better.
 pub(super) enum Scale {
@@ -32,35 +26,6 @@ pub(super) enum Scale {
     },
     /// The residuals of public rows that nothing else is learned from.
     Held(PublicRows),
-}
-
-/// The law of the lengths of gradients, in units of the residuals' scale.
-pub(super) struct Lengths {
-    /// Shortest first.
-    rows: Vec<Length>,
-    /// Whether residuals may as well be normal, which tells more than a thousand of them.
-    is_normal: bool,
-}
-
-/// Of one row.
-#[derive(Clone, Copy)]
-struct Length {
-    /// Of its gradient.
-    gradient: f64,
-    /// Of the row itself.
-    row: f64,
-    curvature: f64,
-}
-
-/// What clipping does to gradients.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Clip {
-    /// C in units of the residuals' scale.
-    pub(super) length: f64,
-    /// The curvature that is left, as a share.
-    pub(super) slope: f64,
-    /// The variance that is left, over the square of that share.
-    pub(super) inflation: f64,
 }
 
 /// A posterior.
@@ -130,6 +95,7 @@ impl Knowledge {
             true => (Scale::Predicted { noise }, f64::NAN),
             false => (Scale::Held(held.clone()), mean_square(&model, held).max(least_noise)),
         };
+        let lengths = Lengths::of_numbers(&judged);
         let mut found = Self {
             curvatures: geometry.curvatures(),
             geometry,
@@ -138,7 +104,7 @@ impl Knowledge {
             dispersion: 1.0,
             scale,
             first_scale: squares.sqrt(),
-            lengths: Lengths::new(judged.lengths, judged.residual),
+            lengths,
             ridge,
             ridge_source: "public data",
         };
@@ -159,6 +125,7 @@ impl Knowledge {
         let ridge = fit.ridge.max(1e-9);
         let variances =
             geometry.sampled().iter().map(|h| dispersion / (rows.len() as f64 * (h + ridge))).collect();
+        let lengths = Lengths::of_classes(&judged);
         Self {
             curvatures: geometry.curvatures(),
             geometry,
@@ -167,10 +134,18 @@ impl Knowledge {
             dispersion,
             scale: Scale::Fixed,
             first_scale: 1.0,
-            lengths: Lengths::new(judged.lengths, 1.0),
+            lengths,
             ridge: fit.ridge,
             ridge_source: fit.ridge_source,
         }
+    }
+
+    /// The variance of weights of which nothing is known but how much they explain.
+    pub(super) fn size(&self) -> f64 {
+        let told = self.geometry.turn(&self.model.weights);
+        let explained = self.geometry.weighted_square(&told, &self.curvatures);
+        let curvature = self.excess(&vec![1.0; self.curvatures.len()]).max(f64::MIN_POSITIVE);
+        (explained + self.excess(&self.variances)) / curvature
     }
 
     /// Σ h·variance: the expected excess, of squared residuals for squared loss and twice that of the loss otherwise.
@@ -257,111 +232,6 @@ impl Evidence<'_> {
     }
 }
 
-/// Gradients as they would be if their own row had been left out.
-struct Judged {
-    lengths: Vec<Length>,
-    /// The mean squared length.
-    gradient: f64,
-    /// The root of the mean squared residual.
-    residual: f64,
-}
-
-impl Judged {
-    fn new(loss: &dyn Loss, model: &Model, rows: &PublicRows, geometry: &Geometry, ridge: f64) -> Self {
-        let inverse: Vec<f64> =
-            geometry.sampled().iter().map(|h| 1.0 / (rows.len() as f64 * (h + ridge))).collect();
-        let own = f64::from(u8::from(model.has_intercept));
-        let (mut scores, mut residuals) = (vec![0.0; model.outputs], vec![0.0; model.outputs]);
-        let (mut lengths, mut gradient, mut residual) = (Vec::new(), 0.0, 0.0);
-        let step = rows.len().div_ceil(MOST_JUDGED).max(1);
-        for row in (0..rows.len()).step_by(step) {
-            model.scores_into(rows, row, &mut scores);
-            loss.residuals(&scores, rows.label(row), &mut residuals);
-            let size = dot(&residuals, &residuals).sqrt();
-            let factor = crate::train::hessian::curvature_factor(loss, &scores, rows.label(row));
-            let curvature = dot(&factor, &factor);
-            let squared_length = rows.squared_norm(row) + own;
-            // One Newton step without the row moves its own score by leverage/(1 − leverage) of its residual.
-            if size > 0.0 {
-                let mut pull = vec![0.0; model.weights.len()];
-                let unit: Vec<f64> = residuals.iter().map(|r| r / size).collect();
-                model.add_gradient(rows, row, &unit, 1.0, &mut pull);
-                let reach = geometry.weighted_square(&geometry.turn(&pull), &inverse);
-                let leverage = (reach * curvature / model.outputs as f64).min(0.999);
-                for (score, unit) in scores.iter_mut().zip(&unit) {
-                    *score += unit * size * reach / (1.0 - leverage);
-                }
-                loss.residuals(&scores, rows.label(row), &mut residuals);
-            }
-            let square = dot(&residuals, &residuals);
-            lengths.push(Length {
-                gradient: (square * squared_length).sqrt(),
-                row: squared_length.sqrt(),
-                curvature: curvature * squared_length,
-            });
-            gradient += square * squared_length;
-            residual += square;
-        }
-        let count = lengths.len().max(1) as f64;
-        Self { lengths, gradient: gradient / count, residual: (residual / count).sqrt() }
-    }
-}
-
-impl Lengths {
-    fn new(mut rows: Vec<Length>, scale: f64) -> Self {
-        rows.iter_mut().for_each(|row| row.gradient /= scale.max(f64::MIN_POSITIVE));
-        rows.sort_by(|a, b| a.gradient.total_cmp(&b.gradient));
-        let residual = |row: &Length| if row.row > 0.0 { row.gradient / row.row } else { 0.0 };
-        let moment =
-            |power: i32| rows.iter().map(|row| residual(row).powi(power)).sum::<f64>() / rows.len() as f64;
-        // The fourth moment of normal numbers is 3, give or take √(24/n) in so many of them.
-        let tails = moment(4) / moment(2).powi(2) - 3.0;
-        let is_normal = scale != 1.0 && tails.abs() < 3.0 * (24.0 / rows.len() as f64).sqrt();
-        Self { rows, is_normal }
-    }
-
-    /// Clipping at this length, in units of the scale.
-    pub(super) fn clip(&self, length: f64) -> Clip {
-        let sum = |of: &dyn Fn(&Length) -> f64| self.rows.iter().map(of).sum::<f64>();
-        let (inside, square) = if self.is_normal {
-            // Of a standard normal residual clipped at k: what lies within, and E min(|r|, k)².
-            let within = |k: f64| 1.0 - libm::erfc(k / std::f64::consts::SQRT_2);
-            let density = |k: f64| (-0.5 * k * k).exp() / std::f64::consts::TAU.sqrt();
-            let square = |k: f64| within(k) - 2.0 * k * density(k) + k * k * (1.0 - within(k));
-            let at = |row: &Length| length / row.row.max(f64::MIN_POSITIVE);
-            let whole = sum(&|row| row.row * row.row);
-            (
-                sum(&|row| row.curvature * within(at(row))),
-                sum(&|row| row.row * row.row * square(at(row))) / whole,
-            )
-        } else {
-            let whole = sum(&|row| row.gradient.powi(2));
-            let kept = sum(&|row| row.gradient.min(length).powi(2));
-            (
-                sum(&|row| if row.gradient <= length { row.curvature } else { 0.0 }),
-                if whole > 0.0 { kept / whole } else { 1.0 },
-            )
-        };
-        let all = sum(&|row| row.curvature).max(f64::MIN_POSITIVE);
-        // Too little curvature to be reckoned with is not told from none.
-        let slope = (inside / all).clamp(0.02, 1.0);
-        Clip { length, slope, inflation: square / (slope * slope) }
-    }
-
-    /// The best of the lengths that rows have, by a figure that is to be small.
-    pub(super) fn best(&self, cost: impl Fn(Clip) -> f64) -> Clip {
-        let at = |share: f64| self.rows[((self.rows.len() - 1) as f64 * share) as usize].gradient;
-        // Rows that a model fits all but exactly say nothing of those that it does not.
-        let least =
-            LEAST_LENGTH * self.rows.iter().map(|row| row.gradient).sum::<f64>() / self.rows.len() as f64;
-        // Only a symmetric law is known to keep its centre when much of it is clipped.
-        let from = if self.is_normal { 4 } else { 18 };
-        let candidates = (from..=20).map(|i| at(0.05 * f64::from(i))).filter(|length| *length > least);
-        let best = candidates.map(|length| self.clip(length)).min_by(|a, b| cost(*a).total_cmp(&cost(*b)));
-        best.unwrap_or_else(|| self.clip(1.0))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -418,28 +288,5 @@ mod tests {
         assert_eq!(held.len(), 15);
         // Half of the variance of labels, 60, is out of reach.
         assert!(found.first_scale > 3.0, "{}", found.first_scale);
-    }
-
-    /// For normal residuals and rows of one length: P = erf(k/√2) and S as in the theory of Huber's estimator, and a clip
-    /// norm that nothing reaches changes nothing.
-    #[test]
-    fn clipping_costs_what_theory_says() {
-        let rows: Vec<Length> = normals(2000, 9)
-            .iter()
-            .map(|r| Length { gradient: 2.0 * r.abs(), row: 2.0, curvature: 4.0 })
-            .collect();
-        for is_normal in [true, false] {
-            let lengths = Lengths { is_normal, ..Lengths::new(rows.clone(), 1.0) };
-            let clip = lengths.clip(2.0);
-            // k = 1: P = 0.682689, E min(r², 1) = 0.516058; by counting, within 6.5 standard errors of 2000 draws.
-            let bound = if is_normal { 1e-6 } else { 6.5 * (0.25f64 / 2000.0).sqrt() };
-            assert!((clip.slope - 0.682_689).abs() < bound, "{clip:?}");
-            let square = clip.inflation * clip.slope.powi(2);
-            // The empirical one is a share of the empirical whole, another 6.5 errors of √(2/2000).
-            let bound = if is_normal { 1e-6 } else { bound + 6.5 * (2.0f64 / 2000.0).sqrt() };
-            assert!((square - 0.516_058).abs() < bound, "{clip:?}");
-            let free = lengths.clip(1e9);
-            assert!((free.slope - 1.0).abs() < 1e-12 && (free.inflation - 1.0).abs() < 1e-9, "{free:?}");
-        }
     }
 }

@@ -2,7 +2,8 @@
 //! gain that is best for what is known by then.
 //!
 //! * `geometry`: directions in which public rows tell curvature apart.
-//! * `knowledge`: the public posterior, and how long gradients are.
+//! * `knowledge`: the public posterior.
+//! * `lengths`: how long gradients are, and what clipping does to them.
 //! * `filter`: the iterate.
 //!
 //! Only the clipped and noised sums touch private rows, as in every algorithm; clip norms follow public rows and released
@@ -12,6 +13,7 @@
 mod filter;
 mod geometry;
 mod knowledge;
+mod lengths;
 
 use super::algorithm::{MIXING, smooth_only};
 use super::recipe::entry;
@@ -22,6 +24,7 @@ use super::{
 use crate::{Error, Result};
 use filter::Filter;
 use knowledge::{Knowledge, Scale};
+use lengths::Clip;
 use semidp_accounting::Provenance;
 use semidp_core::{Adjacency, SampleRate, Sampling, Steps};
 use serde_json::json;
@@ -238,16 +241,27 @@ impl Gain {
                     Scale::Predicted { noise } => noise,
                     Scale::Held(_) => 1e-3 * knowledge.first_scale.powi(2),
                 };
-                let cost = |clip: knowledge::Clip| {
+                // Summed over directions, for variances before the run.
+                let open = |clip: Clip, variances: &[f64], bias: &[f64]| {
                     let noise = (relative_noise * clip.length / clip.slope).powi(2) / steps as f64;
                     let sampling = clip.inflation * knowledge.dispersion / rows;
-                    let left = knowledge.curvatures.iter().zip(&knowledge.variances).map(|(h, p)| {
+                    let bias = bias.iter().copied().chain(std::iter::repeat(0.0));
+                    let parts = knowledge.curvatures.iter().zip(variances).zip(bias).map(|((h, p), bias)| {
                         let v = square * (noise + sampling * h);
-                        p * v / (p * h * h + v)
+                        let followed = p * h * h / (p * h * h + v);
+                        // The estimate goes that share of the way to where clipped gradients vanish.
+                        let moved = square * bias * (followed / (h * clip.slope)).powi(2);
+                        p * v / (p * h * h + v) + moved
                     });
-                    knowledge.excess(&left.collect::<Vec<_>>())
+                    knowledge.excess(&parts.collect::<Vec<_>>())
                 };
-                (!matches!(knowledge.scale, Scale::Fixed), knowledge.lengths.best(cost))
+                let anew = vec![knowledge.size(); knowledge.curvatures.len()];
+                let cheap = |clip: Clip| open(clip, &knowledge.variances, &[]);
+                // Whether public rows can be believed is not known yet.
+                let kind = |clip: Clip, bias: &[f64]| {
+                    open(clip, &knowledge.variances, bias) + open(clip, &anew, bias)
+                };
+                (!matches!(knowledge.scale, Scale::Fixed), knowledge.lengths.best(cheap, kind))
             }
         };
         let mut filter = Filter {
@@ -320,16 +334,14 @@ impl Gain {
     /// model than its size.
     fn starting_anew(&self, joined: f64) -> (f64, f64) {
         let (filter, knowledge) = (&self.filter, &self.filter.knowledge);
-        let told = knowledge.geometry.turn(&knowledge.model.weights);
-        let explained = knowledge.geometry.weighted_square(&told, &knowledge.curvatures);
-        let curvature = knowledge.excess(&vec![1.0; knowledge.curvatures.len()]).max(f64::MIN_POSITIVE);
-        let size = (explained + knowledge.excess(&knowledge.variances)) / curvature;
+        let size = knowledge.size();
         let fewer = filter.rows / (filter.rows + joined);
         let left = knowledge.curvatures.iter().map(|h| {
             let v = filter.last_variance(*h, fewer);
             size * v / (size * h * h + v)
         });
-        (size * curvature, knowledge.excess(&left.collect::<Vec<_>>()))
+        let before = vec![size; knowledge.curvatures.len()];
+        (knowledge.excess(&before), knowledge.excess(&left.collect::<Vec<_>>()))
     }
 
     /// Choices and forecasts for the certificate.
