@@ -48,6 +48,9 @@ const RIDGES: [f64; 4] = [0.0, 1e-3, 1e-2, 1e-1];
 const SHORT_LIST: usize = 8;
 const MORE_DRAWS: u64 = 2;
 
+/// Runs of the autopilot at a time: much of one keeps a single core busy, and each has its own copy of the images.
+const AT_ONCE: usize = 2;
+
 /// How much is done.
 struct Sizes {
     /// The first images are trained on.
@@ -218,6 +221,7 @@ impl Job<'_> {
             .iter()
             .map(|share| self.tuned(Method::ThrowAway { share: *share }, &tuned_on, &draws, &tick))
             .collect::<Result<_>>()?;
+        let mut left_alone = self.autopilots(&draws, &tick)?.into_iter();
         let mut cells = Vec::new();
         for &epsilon in *epsilons {
             let dp_sgd = self.tuned(Method::DpSgd { epsilon }, &tuned_on, &draws, &tick)?;
@@ -228,10 +232,7 @@ impl Job<'_> {
                     algorithm_1: self.tuned(Method::One { epsilon, share }, &tuned_on, &draws, &tick)?,
                     dp_sgd: dp_sgd.clone(),
                     throw_away: throw_away.clone(),
-                    autopilot: draws
-                        .iter()
-                        .map(|draw| self.autopilot(epsilon, share, draw).inspect(|_| tick()))
-                        .collect::<Result<_>>()?,
+                    autopilot: left_alone.by_ref().take(draws.len()).collect(),
                 });
             }
         }
@@ -343,8 +344,21 @@ impl Job<'_> {
         Ok(found.iter().map(|outputs| [0, 1].map(|output| error_of(&outputs[output]))).collect())
     }
 
+    /// The library without tuning on every draw, cell by cell.
+    fn autopilots(&self, draws: &[Draw], tick: &(dyn Fn() + Sync)) -> Result<Vec<Untuned>> {
+        let Sizes { epsilons, shares, .. } = &self.sizes;
+        let cells = epsilons.iter().flat_map(|epsilon| shares.iter().map(move |share| (*epsilon, *share)));
+        let runs: Vec<_> = cells.flat_map(|cell| draws.iter().map(move |draw| (cell, draw))).collect();
+        let at_once = self.settings.threads.clamp(1, AT_ONCE);
+        let threads = self.settings.threads.div_ceil(at_once);
+        in_order(runs.len() as u64, at_once, &|_| tick(), |place| {
+            let ((epsilon, share), draw) = runs[place as usize];
+            self.autopilot(epsilon, share, draw, threads)
+        })
+    }
+
     /// The library without tuning, through the kernel.
-    fn autopilot(&self, epsilon: f64, share: f64, draw: &Draw) -> Result<Untuned> {
+    fn autopilot(&self, epsilon: f64, share: f64, draw: &Draw, threads: usize) -> Result<Untuned> {
         let (public, private) = draw.order.split_at(self.sizes.public(share));
         let loss = Softmax::new(CLASSES)?;
         let recipe = Recipe {
@@ -365,8 +379,7 @@ impl Job<'_> {
             let table = |images: &[usize]| DenseTable::new(self.training.labelled(images), width);
             let known = PublicRows::load(&Public(table(public)?))?;
             let (private, seed) = (Box::new(table(private)?), self.seed(epsilon, draw));
-            let trained =
-                trained(autopilot::NAME, &recipe, private, Some(known), seed, self.settings.threads)?;
+            let trained = trained(autopilot::NAME, &recipe, private, Some(known), seed, threads)?;
             let test: Vec<usize> = (0..self.sizes.test).collect();
             let rows = PublicRows::load(&Public(DenseTable::new(self.test.labelled(&test), width)?))?;
             let mut scores = [0.0; CLASSES];
