@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const HELD_SHARE: f64 = 0.1;
 /// Twice the logarithm of how much likelier a wider prior must be,
 const DOUBT: f64 = 4.0;
-/// and another centre of it, which gives up more.
+/// and another centre of it if every row is asked once only: what a wrong one loses is not made good then.
 const DEEP_DOUBT: f64 = 10.0;
 /// μ: how far curvatures may be off, as a share of the largest, once public rows are doubted.
 const MISTRUST: f64 = 1.0;
@@ -353,8 +353,9 @@ impl Estimate<'_> {
                 likely.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((f64::NEG_INFINITY, 0.0));
             (found, extra, centre, squares)
         });
-        // Chance alone makes one of them a little likelier than the first.
-        let better = |a: &(f64, _, _, _), b: &(f64, _, _, _)| 2.0 * (b.0 - a.0) > DEEP_DOUBT;
+        // The first of equals.
+        let least = if self.filter.one_pass { DEEP_DOUBT } else { 0.0 };
+        let better = |a: &(f64, _, _, _), b: &(f64, _, _, _)| 2.0 * (b.0 - a.0) > least;
         let (found, extra, centre, squares) =
             candidates.into_iter().reduce(|a, b| if better(&a, &b) { b } else { a })?;
         if 2.0 * (found - likelihood(&squares_from(1.0), 0.0)) < DOUBT {
