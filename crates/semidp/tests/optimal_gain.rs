@@ -59,21 +59,10 @@ fn problem(seed: u64, counts: (usize, usize), apart: f64, is_class: bool) -> Pro
 
 fn train(name: &str, problem: &Problem, loss: &dyn Loss, epsilon: f64, seed: u64) -> Trained {
     let conduct = Conduct::new(Randomness::Seed(seed));
-    try_to_train(name, problem, loss, epsilon, conduct, &mut |_| ()).unwrap()
+    try_to_train(Given::default(), name, problem, loss, epsilon, conduct, &mut |_| ()).unwrap()
 }
 
 fn try_to_train(
-    name: &str,
-    problem: &Problem,
-    loss: &dyn Loss,
-    epsilon: f64,
-    conduct: Conduct<'_>,
-    on_step: &mut dyn FnMut(Progress<'_>),
-) -> semidp::Result<Trained> {
-    try_to_train_with(Given::default(), name, problem, loss, epsilon, conduct, on_step)
-}
-
-fn try_to_train_with(
     given: Given,
     name: &str,
     problem: &Problem,
@@ -261,7 +250,7 @@ fn rare_classes_are_not_clipped_away() {
         let go = |name: &str, clip_norm: Option<f64>| {
             let given = Given { clip_norm, ..Given::default() };
             let conduct = Conduct::new(Randomness::Seed(seed));
-            try_to_train_with(given, name, &problem, &Logistic, 4.0, conduct, &mut |_| ()).unwrap()
+            try_to_train(given, name, &problem, &Logistic, 4.0, conduct, &mut |_| ()).unwrap()
         };
         let ours = go("auto", None);
         let norm = told(&ours, "clip-norm").as_f64().unwrap();
@@ -287,7 +276,7 @@ fn doubting_runs_go_on() {
     let stop = Arc::new(AtomicBool::new(false));
     let go = |keeping: &Keeping, stop_at: u64| {
         let conduct = Conduct { keeping: Some(keeping), ..Conduct::new(Randomness::OperatingSystem) };
-        try_to_train("optimal-gain", &misleading, &Squared, 2.0, conduct, &mut |progress| {
+        try_to_train(Given::default(), "optimal-gain", &misleading, &Squared, 2.0, conduct, &mut |progress| {
             stop.store(progress.step >= stop_at, Ordering::Relaxed);
         })
     };

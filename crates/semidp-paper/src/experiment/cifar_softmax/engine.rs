@@ -34,9 +34,9 @@ pub struct Choice {
 /// What all settings have in common.
 pub struct Grid<'g> {
     pub images: &'g Images,
-    /// Images that are private, and those that are public. Either may be none if nothing asks for them.
-    pub private: &'g [usize],
-    pub public: &'g [usize],
+    /// Images, of which the first so many are public and the others private. Either may be none if nothing asks for them.
+    pub order: &'g [usize],
+    pub public: usize,
     /// The chance of a private image to be in a batch; the batch size that its sums are divided by; that of public ones,
     /// which are drawn with replacement.
     pub sample_rate: f64,
@@ -71,19 +71,25 @@ struct Drawn {
 }
 
 impl Grid<'_> {
-    /// Streams of batches and of noise: grids of one seed have the same noise, whatever their images are.
-    fn streams(&self) -> [Coins; 2] {
-        [0, 1].map(|stream| Coins::new(self.seed, stream))
+    /// Streams of private batches, of public ones and of noise: grids of one seed have the same noise, and all but the same
+    /// batches, however many of their images are public.
+    fn streams(&self) -> [Coins; 3] {
+        [0, 1, 2].map(|stream| Coins::new(self.seed, stream))
     }
 
-    fn draw(&self, [coins, noise]: &mut [Coins; 2]) -> Drawn {
-        let mut images: Vec<usize> =
-            self.private.iter().copied().filter(|_| coins.uniform() < self.sample_rate).collect();
+    fn draw(&self, [batches, public_batches, noise]: &mut [Coins; 3]) -> Drawn {
+        let mut images = Vec::new();
+        // A public image has a coin, too, so that the coins of the others are where they would be without it.
+        for (place, image) in self.order.iter().enumerate() {
+            if batches.uniform() < self.sample_rate && place >= self.public {
+                images.push(*image);
+            }
+        }
         let private = images.len();
-        if !self.public.is_empty() {
-            let public =
-                |coins: &mut Coins| self.public[(coins.uniform() * self.public.len() as f64) as usize];
-            images.extend((0..self.public_batch).map(|_| public(coins)));
+        let public = &self.order[..self.public];
+        if !public.is_empty() {
+            let one = |coins: &mut Coins| public[(coins.uniform() * public.len() as f64) as usize];
+            images.extend((0..self.public_batch).map(|_| one(public_batches)));
         }
         let noise = match self.noise_std > 0.0 {
             true => noise.normals(self.images.width() * CLASSES),
@@ -264,12 +270,12 @@ mod tests {
     #[test]
     fn the_grid_is_what_a_plain_loop_finds() {
         let images = Images::synthetic(21, 60, 7);
-        let (private, public): (Vec<usize>, Vec<usize>) = ((0..40).collect(), (40..60).collect());
+        let order: Vec<usize> = (0..60).rev().collect();
         for clip_norm in [Some(0.4), None] {
             let grid = Grid {
                 images: &images,
-                private: &private,
-                public: &public,
+                order: &order,
+                public: 20,
                 sample_rate: 0.3,
                 batch: 12.0,
                 public_batch: 5,
@@ -302,8 +308,8 @@ mod tests {
         let (images, all) = (Images::synthetic(40, 300, 1), (0..200).collect::<Vec<_>>());
         let grid = Grid {
             images: &images,
-            private: &[],
-            public: &all,
+            order: &all,
+            public: all.len(),
             sample_rate: 0.0,
             batch: 1.0,
             public_batch: 50,

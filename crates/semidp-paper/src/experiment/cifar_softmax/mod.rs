@@ -1,11 +1,11 @@
 //! The paper's logistic regression on CIFAR-10 (`app:cifar10-setup`): softmax regression on flattened images, Algorithm 1
 //! against DP-SGD and throw-away, from zero, in batches of 256.
 //!
-//! As in the paper, step size and weight are chosen on validation images, of which no budget knows: these columns leak,
+//! As in the paper, steps, step size and weight are chosen on validation images, of which no budget knows: these columns leak,
 //! and their noise is emulated (see [`engine`]). They are tuned on some draws of public images, batches and noise, and measured on
 //! others: the whole grid on one draw, then its best few settings on two more, because between neighbours in a grid one draw decides by
-//! chance. The autopilot stands beside them; it chooses nothing on private or validation images, goes through the kernel, and has a
-//! certificate.
+//! chance. Algorithm 1 takes as many steps as were best for DP-SGD. The autopilot stands beside them; it chooses nothing on private
+//! or validation images, goes through the kernel, and has a certificate.
 
 mod engine;
 mod images;
@@ -23,9 +23,7 @@ use semidp::domain::Everywhere;
 use semidp::loss::Softmax;
 use semidp::train::{Given, PublicRows, Recipe, noise_for};
 use semidp_accounting::PrivacyBudget;
-use semidp_core::{
-    Adjacency, Delta, DenseTable, Epsilon, NoiseMultiplier, Public, SampleRate, Sampling, Steps,
-};
+use semidp_core::{Adjacency, Delta, DenseTable, Epsilon, Public, SampleRate, Sampling, Steps};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,19 +32,17 @@ const DELTA: f64 = 1e-6;
 const ADJACENCY: Adjacency = Adjacency::AddRemove;
 const BATCH: usize = 256;
 const CLIP_NORM: f64 = 1.0;
-/// A part of the paper's grid, for Algorithm 1,
-const RATES: [f64; 7] = [0.05, 0.1, 0.15, 0.2, 0.25, 0.5, 1.0];
-const ALPHAS: [f64; 8] = [0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 1.0];
-const ALGORITHM_1_RIDGES: [f64; 2] = [0.0, 1e-2];
-/// for DP-SGD, whose noise is all of its step,
-const DP_SGD_RATES: [f64; 9] = [0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.5, 0.75, 1.0];
+/// A part of the paper's grid, for Algorithm 1 and DP-SGD,
+const RATES: [f64; 9] = [0.05, 0.1, 0.15, 0.2, 0.25, 0.35, 0.5, 0.75, 1.0];
+/// with weights close to one for the smallest shares,
+const ALPHAS: [f64; 9] = [0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 1.0];
 /// and for throw-away, whose gradients are not clipped and so longer.
 const THROW_AWAY_RATES: [f64; 4] = [0.003, 0.01, 0.03, 0.1];
 const RIDGES: [f64; 4] = [0.0, 1e-3, 1e-2, 1e-1];
 
-/// Settings of a grid that are looked at again, on so many more draws.
+/// Settings of a grid that are looked at again, on these draws; none of them is measured on.
 const SHORT_LIST: usize = 8;
-const MORE_DRAWS: u64 = 2;
+const MORE_DRAWS: [u64; 2] = [1001, 1002];
 
 /// Runs of the autopilot at a time: much of one keeps a single core busy, and each has its own copy of the images.
 const AT_ONCE: usize = 2;
@@ -58,7 +54,8 @@ struct Sizes {
     /// Those of the last published file.
     validation: Range<usize>,
     test: usize,
-    steps: u64,
+    /// Numbers of steps that are tried.
+    steps: &'static [u64],
     /// Draws that are measured on, beside those that are tuned on.
     draws: u64,
     epsilons: &'static [f64],
@@ -72,7 +69,7 @@ impl Sizes {
                 training: 8000,
                 validation: 40_000..42_000,
                 test: 2000,
-                steps: 250,
+                steps: &[250],
                 draws: 2,
                 epsilons: &[2.0],
                 shares: &[0.04, 0.3],
@@ -81,7 +78,7 @@ impl Sizes {
                 training: 40_000,
                 validation: 40_000..50_000,
                 test: 10_000,
-                steps: 2000,
+                steps: &[2000, 4000],
                 draws: 5,
                 epsilons: &[0.5, 2.0, 8.0],
                 shares: &[0.01, 0.04, 0.1, 0.3],
@@ -139,15 +136,14 @@ impl Method {
         }
     }
 
-    /// Everything that is tried.
+    /// Everything that is tried with each number of steps.
     fn choices(self) -> Vec<Choice> {
         match self {
             Self::One { .. } => {
-                let weighted = RATES.into_iter().flat_map(|rate| ALPHAS.map(|alpha| (rate, alpha)));
-                let held = |(rate, alpha)| ALGORITHM_1_RIDGES.map(|l2| Choice { rate, alpha, l2 });
-                weighted.flat_map(held).collect()
+                let weighted = |rate: f64| ALPHAS.map(|alpha| Choice { rate, alpha, l2: 0.0 });
+                RATES.into_iter().flat_map(weighted).collect()
             }
-            Self::DpSgd { .. } => DP_SGD_RATES.map(|rate| Choice { rate, alpha: 1.0, l2: 0.0 }).to_vec(),
+            Self::DpSgd { .. } => RATES.map(|rate| Choice { rate, alpha: 1.0, l2: 0.0 }).to_vec(),
             Self::ThrowAway { .. } => {
                 let held = |rate: f64| RIDGES.map(|l2| Choice { rate, alpha: 0.0, l2 });
                 THROW_AWAY_RATES.into_iter().flat_map(held).collect()
@@ -159,6 +155,7 @@ impl Method {
 /// The best of a grid for the validation images.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Chosen {
+    steps: u64,
     choice: Choice,
     output: String,
     validation_error: f64,
@@ -212,24 +209,26 @@ impl Job<'_> {
         let total = (1 + draws) * (shares.len() as u64 + budgets + settings) + draws * settings;
         let finished = AtomicU64::new(0);
         let tick = || progress(finished.fetch_add(1, Ordering::Relaxed) + 1, total);
-        let tuned_on: Vec<Draw> = std::iter::once(0)
-            .chain(draws + 1..=draws + MORE_DRAWS)
-            .map(|number| self.draw(number))
-            .collect();
+        let tuned_on: Vec<Draw> =
+            std::iter::once(0).chain(MORE_DRAWS).map(|number| self.draw(number)).collect();
         let draws: Vec<Draw> = (1..=*draws).map(|number| self.draw(number)).collect();
         let of_shares: Vec<Tuned> = shares
             .iter()
-            .map(|share| self.tuned(Method::ThrowAway { share: *share }, &tuned_on, &draws, &tick))
+            .map(|share| {
+                self.tuned(Method::ThrowAway { share: *share }, self.sizes.steps, &tuned_on, &draws, &tick)
+            })
             .collect::<Result<_>>()?;
         let mut left_alone = self.autopilots(&draws, &tick)?.into_iter();
         let mut cells = Vec::new();
         for &epsilon in *epsilons {
-            let dp_sgd = self.tuned(Method::DpSgd { epsilon }, &tuned_on, &draws, &tick)?;
+            let dp_sgd = self.tuned(Method::DpSgd { epsilon }, self.sizes.steps, &tuned_on, &draws, &tick)?;
+            let steps = [dp_sgd.chosen.steps];
             for (&share, throw_away) in shares.iter().zip(&of_shares) {
+                let method = Method::One { epsilon, share };
                 cells.push(Cell {
                     epsilon,
                     share,
-                    algorithm_1: self.tuned(Method::One { epsilon, share }, &tuned_on, &draws, &tick)?,
+                    algorithm_1: self.tuned(method, &steps, &tuned_on, &draws, &tick)?,
                     dp_sgd: dp_sgd.clone(),
                     throw_away: throw_away.clone(),
                     autopilot: left_alone.by_ref().take(draws.len()).collect(),
@@ -252,34 +251,40 @@ impl Job<'_> {
         Ok(PrivacyBudget::Approximate { epsilon: Epsilon::new(epsilon)?, delta: Delta::new(DELTA)? })
     }
 
-    /// The multiplier that the kernel would have for so many private images.
-    fn noise(&self, epsilon: f64, private: usize) -> Result<NoiseMultiplier> {
+    /// The multiplier that the kernel would have for a method's private images; nought if it has none.
+    fn noise(&self, method: Method, steps: u64) -> Result<f64> {
+        let (epsilon, private) = match method {
+            Method::One { epsilon, share } => (epsilon, self.sizes.training - self.sizes.public(share)),
+            Method::DpSgd { epsilon } => (epsilon, self.sizes.training),
+            Method::ThrowAway { .. } => return Ok(0.0),
+        };
         let sampling = Sampling::Poisson { rate: SampleRate::new(BATCH as f64 / private as f64)? };
-        let steps = Steps::new(self.sizes.steps)?;
-        Ok(noise_for(Self::budget(epsilon)?, ADJACENCY, sampling, steps, private as u64)?)
+        let steps = Steps::new(steps)?;
+        Ok(noise_for(Self::budget(epsilon)?, ADJACENCY, sampling, steps, private as u64)?.get())
     }
 
-    /// The grid of a method on a draw, with this noise multiplier.
-    fn grid<'g>(&'g self, method: Method, draw: &'g Draw, noise: f64) -> Grid<'g> {
-        let (public, private): (&[usize], &[usize]) = match method {
-            Method::One { share, .. } => draw.order.split_at(self.sizes.public(share)),
-            Method::DpSgd { .. } => (&[], &draw.order),
-            Method::ThrowAway { share } => (&draw.order[..self.sizes.public(share)], &[]),
+    /// The grid of a method on a draw, with so many steps and this noise multiplier.
+    fn grid<'g>(&'g self, method: Method, draw: &'g Draw, steps: u64, noise: f64) -> Grid<'g> {
+        let (public, seed) = match method {
+            Method::One { epsilon, share } => (self.sizes.public(share), self.seed(epsilon, draw)),
+            Method::DpSgd { epsilon } => (0, self.seed(epsilon, draw)),
+            Method::ThrowAway { share } => (self.sizes.public(share), self.seed(share, draw)),
         };
-        let seed = match method {
-            Method::One { epsilon, .. } | Method::DpSgd { epsilon } => self.seed(epsilon, draw),
-            Method::ThrowAway { share } => self.seed(share, draw),
+        let order = match method {
+            Method::ThrowAway { .. } => &draw.order[..public],
+            _ => &draw.order,
         };
+        let private = order.len() - public;
         Grid {
             images: &self.training,
-            private,
+            order,
             public,
-            sample_rate: if private.is_empty() { 0.0 } else { BATCH as f64 / private.len() as f64 },
+            sample_rate: if private == 0 { 0.0 } else { BATCH as f64 / private as f64 },
             batch: BATCH as f64,
             public_batch: BATCH,
-            clip_norm: (!private.is_empty()).then_some(CLIP_NORM),
+            clip_norm: (private > 0).then_some(CLIP_NORM),
             noise_std: noise * CLIP_NORM,
-            steps: self.sizes.steps,
+            steps,
             seed,
         }
     }
@@ -288,25 +293,20 @@ impl Job<'_> {
     fn tuned(
         &self,
         method: Method,
+        steps: &[u64],
         tuned_on: &[Draw],
         draws: &[Draw],
         tick: &(dyn Fn() + Sync),
     ) -> Result<Tuned> {
-        let training = self.sizes.training;
-        let noise = match method {
-            Method::One { epsilon, share } => self.noise(epsilon, training - self.sizes.public(share))?.get(),
-            Method::DpSgd { epsilon } => self.noise(epsilon, training)?.get(),
-            Method::ThrowAway { .. } => 0.0,
-        };
-        let grids: Vec<Grid<'_>> = tuned_on.iter().map(|draw| self.grid(method, draw, noise)).collect();
-        let chosen: Chosen = self.settings.piece(&method.name(), || self.best(&grids, method.choices()))?;
+        let chosen: Chosen = self.settings.piece(&method.name(), || self.best(method, steps, tuned_on))?;
         tick();
+        let noise = self.noise(method, chosen.steps)?;
         let output = OUTPUTS.iter().position(|name| *name == chosen.output).unwrap_or(0);
         let errors = in_order(draws.len() as u64, self.settings.threads, &|_| tick(), |place| {
             let draw = &draws[place as usize];
             let name = format!("{}-draw{}", method.name(), draw.number);
             self.settings.piece(&name, || {
-                let finished = self.grid(method, draw, noise).train(&[chosen.choice], 1)?;
+                let finished = self.grid(method, draw, chosen.steps, noise).train(&[chosen.choice], 1)?;
                 let test: Vec<usize> = (0..self.sizes.test).collect();
                 Ok(error_of(&right(&self.test, &test, &finished, 1)?[0][output]))
             })
@@ -314,25 +314,37 @@ impl Job<'_> {
         Ok(Tuned { noise, chosen, errors })
     }
 
-    /// What is best on the validation images: of all choices on the first grid the best few, and of those the best over all grids.
-    fn best(&self, grids: &[Grid<'_>], choices: Vec<Choice>) -> Result<Chosen> {
-        let (first, more) = grids.split_at(1);
+    /// What is best on the validation images: of all that is tried on the first draw the best few, and of those the best over all
+    /// draws.
+    fn best(&self, method: Method, steps: &[u64], tuned_on: &[Draw]) -> Result<Chosen> {
+        let (first, more) = tuned_on.split_at(1);
         let mut all = Vec::new();
-        for (choice, errors) in choices.iter().zip(self.validation_errors(&first[0], &choices)?) {
-            all.extend(errors.iter().enumerate().map(|(output, error)| (*choice, output, *error)));
-        }
-        all.sort_by(|a, b| a.2.total_cmp(&b.2));
-        all.truncate(SHORT_LIST);
-        let listed: Vec<Choice> = all.iter().map(|(choice, ..)| *choice).collect();
-        for grid in more {
-            for (entry, errors) in all.iter_mut().zip(self.validation_errors(grid, &listed)?) {
-                entry.2 += errors[entry.1];
+        for &steps in steps {
+            let noise = self.noise(method, steps)?;
+            let choices = method.choices();
+            let found = self.validation_errors(&self.grid(method, &first[0], steps, noise), &choices)?;
+            for (choice, errors) in choices.iter().zip(found) {
+                all.extend([0, 1].map(|output| (steps, *choice, output, errors[output])));
             }
         }
-        let best = all.into_iter().min_by(|a, b| a.2.total_cmp(&b.2));
-        let (choice, output, sum) =
+        all.sort_by(|a, b| a.3.total_cmp(&b.3));
+        all.truncate(SHORT_LIST);
+        for &steps in steps {
+            let noise = self.noise(method, steps)?;
+            let mut listed: Vec<_> = all.iter_mut().filter(|entry| entry.0 == steps).collect();
+            let choices: Vec<Choice> = listed.iter().map(|entry| entry.1).collect();
+            for draw in more {
+                let found = self.validation_errors(&self.grid(method, draw, steps, noise), &choices)?;
+                for (entry, errors) in listed.iter_mut().zip(found) {
+                    entry.3 += errors[entry.2];
+                }
+            }
+        }
+        let best = all.into_iter().min_by(|a, b| a.3.total_cmp(&b.3));
+        let (steps, choice, output, sum) =
             best.ok_or_else(|| Error::Data("internal error: a grid without settings".into()))?;
-        Ok(Chosen { choice, output: OUTPUTS[output].into(), validation_error: sum / grids.len() as f64 })
+        let validation_error = sum / tuned_on.len() as f64;
+        Ok(Chosen { steps, choice, output: OUTPUTS[output].into(), validation_error })
     }
 
     /// The error of each choice and output.
@@ -413,7 +425,7 @@ mod tests {
             training: 1000,
             validation: 1000..1200,
             test: 200,
-            steps: 20,
+            steps: &[10, 20],
             draws: 2,
             epsilons: &[8.0],
             shares: &[0.1, 0.3],
