@@ -298,16 +298,21 @@ fn doubting_runs_go_on() {
     }
 }
 
-/// A budget that can tell nothing is not spent, and the certificate says why.
+/// A budget that can tell nothing, or too little for a loss that is no parabola, is not spent, and the certificate says why.
 #[test]
 fn hopeless_budgets_are_not_spent() {
-    let problem = problem(1, (2000, 300), 0.0, false);
-    let ours = train("auto", &problem, &Squared, 0.001, 1);
-    assert_eq!(told(&ours, "algorithm"), "throw-away");
-    assert!(told(&ours, "algorithm-because").as_str().unwrap().contains("none was used"));
-    assert_eq!(ours.certificate.guarantee.epsilon.get(), 0.0);
-    assert!(ours.certificate.events.is_empty() && ours.certificate.verify().unwrap().valid);
-    assert_eq!(ours.model.weights, train("throw-away", &problem, &Squared, 0.001, 1).model.weights);
-    // Asked for by name, it does what it is told.
-    assert!(train("optimal-gain", &problem, &Squared, 0.001, 1).certificate.guarantee.epsilon.get() > 0.0);
+    let losses: [(&dyn Loss, f64); 2] = [(&Squared, 0.001), (&Logistic, 0.05)];
+    for (loss, epsilon) in losses {
+        let problem = problem(1, (2000, 300), 0.0, loss.name() != "squared");
+        let ours = train("auto", &problem, loss, epsilon, 1);
+        assert_eq!(told(&ours, "algorithm"), "throw-away");
+        assert!(told(&ours, "algorithm-because").as_str().unwrap().contains("none was used"));
+        assert_eq!(ours.certificate.guarantee.epsilon.get(), 0.0);
+        assert!(ours.certificate.events.is_empty() && ours.certificate.verify().unwrap().valid);
+        assert_eq!(ours.model.weights, train("throw-away", &problem, loss, epsilon, 1).model.weights);
+        // Asked for by name, it does what it is told.
+        let asked = train("optimal-gain", &problem, loss, epsilon, 1);
+        assert!(asked.certificate.guarantee.epsilon.get() > 0.0);
+        assert_eq!(told(&train("auto", &problem, loss, 20.0, 1), "algorithm"), "optimal-gain");
+    }
 }

@@ -6,6 +6,7 @@
 //! | fewer than ten public rows | semi-dp-sgd |
 //! | a loss with kinks, or options that belong to semi-dp-sgd | semi-dp-sgd |
 //! | private rows would close less than a hundredth of what is open at this budget | throw-away, at no cost |
+//! | the loss is curved, and they would close less than a twentieth of what public rows leave and alone leave twice as much | throw-away, at no cost |
 //! | otherwise | optimal-gain, which notices by itself when public rows mislead, and is then gradient descent |
 //!
 //! It sees private rows through the same session as every algorithm; there is no way to hand it validation rows.

@@ -303,6 +303,40 @@ mod tests {
         }
     }
 
+    /// Where fewer images are private the others have the same coins: batches differ by what is public, and by a little more
+    /// chance for the rest to keep their size.
+    #[test]
+    fn batches_are_shared_however_many_images_are_public() {
+        let (images, order) = (Images::synthetic(21, 500, 7), (0..500).rev().collect::<Vec<_>>());
+        let grid = |public: usize| Grid {
+            images: &images,
+            order: &order,
+            public,
+            sample_rate: 50.0 / (500 - public) as f64,
+            batch: 50.0,
+            public_batch: 5,
+            clip_norm: Some(1.0),
+            noise_std: 1.0,
+            steps: 20,
+            seed: 3,
+        };
+        let (all_private, some_public) = (grid(0), grid(100));
+        let (mut streams, mut others) = (all_private.streams(), some_public.streams());
+        let mut in_both = 0;
+        for _ in 0..20 {
+            let (all, some) = (all_private.draw(&mut streams), some_public.draw(&mut others));
+            assert_eq!(all.noise, some.noise);
+            let private = &some.images[..some.private];
+            assert!(private.iter().all(|image| !order[..100].contains(image)));
+            assert!(some.images[some.private..].iter().all(|image| order[..100].contains(image)));
+            let shared: Vec<_> = all.images.iter().filter(|image| !order[..100].contains(image)).collect();
+            assert!(shared.iter().all(|image| private.contains(image)));
+            in_both += shared.len();
+        }
+        // 800 on average, give or take 28.
+        assert!(in_both > 600, "{in_both}");
+    }
+
     #[test]
     fn what_is_learned_is_right_on_other_images() {
         let (images, all) = (Images::synthetic(40, 300, 1), (0..200).collect::<Vec<_>>());

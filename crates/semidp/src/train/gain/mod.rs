@@ -43,6 +43,12 @@ const MOST_STEPS: f64 = 8.0;
 /// Numbers of private rows that a run looks at, if it takes more than the least number of steps.
 const MOST_NUMBERS: f64 = 2e10;
 
+/// A forecast holds near the public model if the loss is no parabola: private rows that would close a smaller share than this of
+/// what public rows leave open are as likely to cost as to gain, in the order of rows above all,
+const LEAST_CURVED_SHARE: f64 = 0.05;
+/// unless they alone would leave no more than so many times as much. Then they have a say if public rows mislead.
+const COMPARABLE: f64 = 2.0;
+
 /// Public rows as a prior, private gradients as measurements.
 pub struct OptimalGain;
 
@@ -92,8 +98,8 @@ impl Hopeless {
 }
 
 impl OptimalGain {
-    /// Trains, or returns the public model at no cost if private rows would close less than such a share of what public rows
-    /// leave open.
+    /// Trains, or returns the public model at no cost if private rows would close less than such a share of what is open, or too
+    /// little of what public rows leave open for a share to be asked of them at all.
     pub(super) fn attempt(
         &self,
         recipe: &Recipe<'_>,
@@ -123,9 +129,8 @@ impl OptimalGain {
             planned = Recipe { given: more, ..inner }.plan(None, &session, self.public_use())?;
             gain = Gain::new(recipe, gain.filter.knowledge, Measurements::of(&planned.sgd));
         }
-        let share = gain.closed_share();
-        if share < least_share {
-            return Ok((ThrowAway::fit(recipe, Some(&public))?, Some(Hopeless { share })));
+        if let (true, Some(hopeless)) = (least_share > 0.0, gain.hopeless(least_share)) {
+            return Ok((ThrowAway::fit(recipe, Some(&public))?, Some(hopeless)));
         }
         planned.sgd.clip_norm = gain.first_clip_norm();
         planned.sgd.start = gain.start(recipe);
@@ -324,10 +329,29 @@ impl Gain {
             // Too few public rows to tell what is open.
             return 1.0;
         }
-        let before = knowledge.excess(&knowledge.variances);
-        let trusting = 1.0 - knowledge.excess(&self.filter.forecast()) / before.max(f64::MIN_POSITIVE);
         let (before, left) = self.starting_anew(0.0);
-        trusting.max(1.0 - left / before.max(f64::MIN_POSITIVE))
+        self.trusting_share().max(1.0 - left / before.max(f64::MIN_POSITIVE))
+    }
+
+    /// Of what public rows leave open, if they are what they claim to be.
+    fn trusting_share(&self) -> f64 {
+        let knowledge = &self.filter.knowledge;
+        let before = knowledge.excess(&knowledge.variances);
+        1.0 - knowledge.excess(&self.filter.forecast()) / before.max(f64::MIN_POSITIVE)
+    }
+
+    /// Why private rows are to be left alone, if they are.
+    fn hopeless(&self, least_share: f64) -> Option<Hopeless> {
+        let closed = self.closed_share();
+        if closed < least_share {
+            return Some(Hopeless { share: closed });
+        }
+        let knowledge = &self.filter.knowledge;
+        let trusting = self.trusting_share();
+        let is_faint = matches!(knowledge.scale, Scale::Fixed)
+            && trusting < LEAST_CURVED_SHARE
+            && self.starting_anew(0.0).1 > COMPARABLE * knowledge.excess(&knowledge.variances);
+        is_faint.then_some(Hopeless { share: trusting })
     }
 
     /// What is open before and after the run if so many public rows join the private ones and nothing else is known of the
