@@ -177,13 +177,14 @@ impl Lengths {
         self.rows[((self.rows.len() - 1) as f64 * share) as usize].gradient
     }
 
-    /// The median in the class that has the fewest rows. Of a rare one, whose rows may all be clipped, only those count that are:
-    /// a column that gives half of them away says nothing of the others.
+    /// The median in the class that has the fewest rows. Of a rare one, with less than half of an even share and rows that may all be
+    /// clipped, only those count that are: a column that gives half of them away says nothing of the others.
     fn median_of_rarest(&self) -> f64 {
         let mut classes: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
         self.rows.iter().for_each(|row| classes.entry(row.label.to_bits()).or_default().push(row.gradient));
+        let even = 1.0 / classes.len() as f64;
         let Some(class) = classes.into_values().min_by_key(Vec::len) else { return 0.0 };
-        let is_rare = (class.len() as f64) < (1.0 - LEAST_KEPT) * self.rows.len() as f64;
+        let is_rare = (class.len() as f64) < (1.0 - LEAST_KEPT).min(even / 2.0) * self.rows.len() as f64;
         let short = class.partition_point(|length| is_rare && *length <= self.at(LEAST_KEPT));
         let counted = if short < class.len() { &class[short..] } else { &class };
         counted[counted.len() / 2]
@@ -247,17 +248,19 @@ mod tests {
     /// Lengths of a class are those of its rows that clipping at the least norm touches, if it is rare, and of all otherwise.
     #[test]
     fn rows_that_are_given_away_do_not_hide_the_others() {
-        let median = |rare: &[f64], others: usize| {
+        let median = |rare: &[f64], others: usize, classes: usize| {
             let row = |gradient: f64, label: f64| Length { gradient, row: 1.0, curvature: 1.0, label };
-            let many = (0..others).map(|i| row(0.2 + 1e-3 * i as f64 / others as f64, 1.0));
+            let many =
+                (0..others).map(|i| row(0.2 + 1e-3 * i as f64 / others as f64, 1.0 + (i % classes) as f64));
             let rows = rare.iter().map(|length| row(*length, 0.0)).chain(many).collect();
             Lengths::new(rows, 1.0).median_of_rarest()
         };
         let rare = [0.1, 0.1, 0.1, 2.0, 3.0, 4.0, 0.1];
-        assert_eq!(median(&rare, 93), 3.0);
-        assert_eq!(median(&[0.1; 7], 93), 0.1);
-        // A third of the rows cannot all be clipped.
-        assert_eq!(median(&rare, 14), 0.1);
+        assert_eq!(median(&rare, 93, 1), 3.0);
+        assert_eq!(median(&[0.1; 7], 93, 1), 0.1);
+        // A third of the rows cannot all be clipped, and the least of many classes need not be rare.
+        assert_eq!(median(&rare, 14, 1), 0.1);
+        assert_eq!(median(&rare, 93, 9), 0.1);
     }
 
     /// For normal residuals and rows of one length: P = erf(k/√2) and S as in the theory of Huber's estimator, and a clip
