@@ -37,7 +37,7 @@ const RATES: [f64; 9] = [0.05, 0.1, 0.15, 0.2, 0.25, 0.35, 0.5, 0.75, 1.0];
 /// with weights close to one for the smallest shares,
 const ALPHAS: [f64; 9] = [0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 1.0];
 /// and for throw-away, whose gradients are not clipped and so longer.
-const THROW_AWAY_RATES: [f64; 4] = [0.003, 0.01, 0.03, 0.1];
+const THROW_AWAY_RATES: [f64; 6] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3];
 const RIDGES: [f64; 4] = [0.0, 1e-3, 1e-2, 1e-1];
 
 /// Settings of a grid that are looked at again, on these draws; none of them is measured on.
