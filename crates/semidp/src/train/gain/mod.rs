@@ -98,8 +98,8 @@ impl Hopeless {
 }
 
 impl OptimalGain {
-    /// Trains, or returns the public model at no cost if private rows would close less than such a share of what is open, or too
-    /// little of what public rows leave open for a share to be asked of them at all.
+    /// Trains, or returns the public model at no cost if private rows would close less than such a share of what is open, or, of a
+    /// curved loss, too little of what public rows leave open. With a share of nought it always trains.
     pub(super) fn attempt(
         &self,
         recipe: &Recipe<'_>,
@@ -129,7 +129,7 @@ impl OptimalGain {
             planned = Recipe { given: more, ..inner }.plan(None, &session, self.public_use())?;
             gain = Gain::new(recipe, gain.filter.knowledge, Measurements::of(&planned.sgd));
         }
-        if let (true, Some(hopeless)) = (least_share > 0.0, gain.hopeless(least_share)) {
+        if let Some(hopeless) = gain.hopeless(least_share) {
             return Ok((ThrowAway::fit(recipe, Some(&public))?, Some(hopeless)));
         }
         planned.sgd.clip_norm = gain.first_clip_norm();
@@ -342,16 +342,20 @@ impl Gain {
 
     /// Why private rows are to be left alone, if they are.
     fn hopeless(&self, least_share: f64) -> Option<Hopeless> {
+        if least_share == 0.0 {
+            return None;
+        }
         let closed = self.closed_share();
         if closed < least_share {
             return Some(Hopeless { share: closed });
         }
         let knowledge = &self.filter.knowledge;
-        let trusting = self.trusting_share();
-        let is_faint = matches!(knowledge.scale, Scale::Fixed)
-            && trusting < LEAST_CURVED_SHARE
-            && self.starting_anew(0.0).1 > COMPARABLE * knowledge.excess(&knowledge.variances);
-        is_faint.then_some(Hopeless { share: trusting })
+        let alone = self.starting_anew(0.0).1;
+        let is_curved = matches!(knowledge.scale, Scale::Fixed);
+        if !is_curved || alone <= COMPARABLE * knowledge.excess(&knowledge.variances) {
+            return None;
+        }
+        Some(Hopeless { share: self.trusting_share() }).filter(|found| found.share < LEAST_CURVED_SHARE)
     }
 
     /// What is open before and after the run if so many public rows join the private ones and nothing else is known of the
