@@ -18,7 +18,8 @@
 //! step would teach, and the model is the mean of the iterates, late ones weighing most (Shamir and Zhang 2013), whose noise is
 //! averaged whatever the curvatures are. Such iterates wander: gradient descent with gain g keeps a variance of gf/(2h) in every
 //! direction, which is a loss of dgf/4 in all. Where the loss is no parabola the mean of wandering iterates is not where the
-//! mean gradient vanishes, so that μ is as large as it takes to keep that below a bound.
+//! mean gradient vanishes, so that μ is as large as it takes to keep that below a bound. That leaves
+//! nothing for a falling P to prevent, so there it stays.
 
 use super::geometry::Turned;
 use super::knowledge::{Knowledge, Scale};
@@ -37,7 +38,7 @@ const DOUBT: f64 = 4.0;
 const DEEP_DOUBT: f64 = 10.0;
 /// μ: how far curvatures may be off, as a share of the largest, once public rows are doubted.
 const MISTRUST: f64 = 1.0;
-/// The part of what a step would teach that is believed then.
+/// The part of what a step would teach that is believed then, if the loss is a parabola.
 const BELIEVED: f64 = 0.5;
 /// By how much losses that are no parabolas may rise while iterates wander, in units of twice the loss.
 const MOST_WANDERING: f64 = 0.01;
@@ -137,6 +138,15 @@ impl Filter {
         // With gains of 1/h_max.
         let wandering = self.knowledge.model.weights.len() as f64 * self.noise() / (2.0 * largest);
         MISTRUST * (wandering / MOST_WANDERING).max(1.0)
+    }
+
+    /// The part of what a step would teach that is believed, once public rows are doubted.
+    fn believed(&self) -> f64 {
+        match self.knowledge.scale {
+            // μ keeps iterates from wandering.
+            Scale::Fixed => 0.0,
+            _ => BELIEVED,
+        }
     }
 
     /// Steps that stay at the start: none where public rows are too few to claim anything.
@@ -374,14 +384,14 @@ impl Estimate<'_> {
         let knowledge = &self.filter.knowledge;
         let Some(variances) = &mut self.wider else { return };
         let largest = knowledge.curvatures.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-        let mistrust = self.filter.mistrust(largest);
+        let (mistrust, believed) = (self.filter.mistrust(largest), self.filter.believed());
         let gains: Vec<f64> = knowledge
             .curvatures
             .iter()
             .zip(variances.iter_mut())
             .map(|(h, variance)| {
                 let gain = 1.0 / (h + mistrust * largest + noise(*h) / (*variance * h));
-                *variance *= 1.0 - BELIEVED * gain * h;
+                *variance *= 1.0 - believed * gain * h;
                 gain
             })
             .collect();
