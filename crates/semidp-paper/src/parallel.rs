@@ -3,6 +3,15 @@
 use crate::Result;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Heavy pieces of work at a time: much of one keeps a single core busy, and each has its own copy of the rows.
+const AT_ONCE: usize = 2;
+
+/// How many heavy pieces of work to do at once, and the threads of each.
+pub fn split(threads: usize) -> (usize, usize) {
+    let at_once = threads.clamp(1, AT_ONCE);
+    (at_once, threads.max(1).div_ceil(at_once))
+}
+
 /// Does so many pieces of work, numbered from 0, and returns what they gave in the order of their numbers. `done` hears
 /// how many are finished.
 pub fn in_order<T: Send>(

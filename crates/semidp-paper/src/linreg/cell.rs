@@ -6,6 +6,7 @@ use super::trainer::{Noises, OnDraw, Trainer, Tuned};
 use super::{DELTA, LAW_NAME, Sizes};
 use crate::coins::Coins;
 use crate::noise::Run;
+use crate::parallel::{in_order, split};
 use crate::published::{self, Start};
 use crate::{Result, Settings};
 use semidp_core::Adjacency;
@@ -61,45 +62,59 @@ pub fn measure(
     let mut shares: Vec<f64> = list.iter().map(|setting| setting.share).collect();
     shares.sort_by(f64::total_cmp);
     shares.dedup();
-    let mut cells = Vec::new();
-    for share in shares {
-        let mut own = Vec::new();
-        let draw = Lazy::new(sizes, share, settings.seed, 0);
-        for setting in list.iter().filter(|setting| setting.share == share) {
-            let noises = noises(settings, sizes, share, setting.epsilon)?;
-            let tuned = settings.piece(&name(*setting, "tuned"), || {
-                Trainer::new(settings, sizes, draw.get()?, setting.start, noises, 0).tune()
+    let mut cells: Vec<Vec<Cell>> = Vec::new();
+    for share in &shares {
+        let draw = Lazy::new(sizes, *share, settings.seed, 0);
+        let own = list.iter().filter(|setting| setting.share == *share);
+        cells.push(own.map(|setting| tuned(settings, sizes, &draw, *setting, tick)).collect::<Result<_>>()?);
+    }
+    // Draws of all shares, several at once.
+    let draws: Vec<(usize, u64)> =
+        (0..shares.len()).flat_map(|place| (1..=sizes.draws).map(move |number| (place, number))).collect();
+    let (at_once, threads) = split(settings.threads);
+    let measured = in_order(draws.len() as u64, at_once, &|_| (), |which| {
+        let (place, number) = draws[which as usize];
+        let draw = Lazy::new(sizes, shares[place], settings.seed, number);
+        let on_draw = |cell: &Cell| {
+            let Cell { setting, noises, tuned, .. } = cell;
+            let found = settings.piece(&name(*setting, &format!("draw{number}")), || {
+                Trainer::new(settings.seed, threads, sizes, draw.get()?, setting.start, *noises, number)
+                    .measure(tuned)
             })?;
             tick();
-            own.push(Cell { setting: *setting, noises, tuned, draws: Vec::new(), autopilot: Vec::new() });
+            let adjacency = Adjacency::AddRemove;
+            let left = left_to_itself(settings, threads, sizes, &draw, setting.epsilon, adjacency, number)?;
+            tick();
+            Ok((found, left))
+        };
+        cells[place].iter().map(on_draw).collect::<Result<Vec<_>>>()
+    })?;
+    for ((place, _), found) in draws.iter().zip(measured) {
+        for (cell, (found, left)) in cells[*place].iter_mut().zip(found) {
+            cell.draws.push(found);
+            cell.autopilot.push(left);
         }
-        drop(draw);
-        for number in 1..=sizes.draws {
-            let draw = Lazy::new(sizes, share, settings.seed, number);
-            for cell in &mut own {
-                let (setting, noises) = (cell.setting, cell.noises);
-                cell.draws.push(settings.piece(&name(setting, &format!("draw{number}")), || {
-                    Trainer::new(settings, sizes, draw.get()?, setting.start, noises, number)
-                        .measure(&cell.tuned)
-                })?);
-                tick();
-                let adjacency = Adjacency::AddRemove;
-                cell.autopilot.push(left_to_itself(
-                    settings,
-                    sizes,
-                    &draw,
-                    setting.epsilon,
-                    adjacency,
-                    number,
-                )?);
-                tick();
-            }
-        }
-        cells.extend(own);
     }
+    let mut cells: Vec<Cell> = cells.into_iter().flatten().collect();
     // In the order of the list.
     cells.sort_by_key(|cell| list.iter().position(|setting| *setting == cell.setting));
     Ok(cells)
+}
+
+/// A setting tuned on a draw, and measured on none yet.
+fn tuned(
+    settings: &Settings,
+    sizes: &Sizes,
+    draw: &Lazy<'_>,
+    setting: Setting,
+    tick: &(dyn Fn() + Sync),
+) -> Result<Cell> {
+    let noises = noises(settings, sizes, setting.share, setting.epsilon)?;
+    let tuned = settings.piece(&name(setting, "tuned"), || {
+        Trainer::new(settings.seed, settings.threads, sizes, draw.get()?, setting.start, noises, 0).tune()
+    })?;
+    tick();
+    Ok(Cell { setting, noises, tuned, draws: Vec::new(), autopilot: Vec::new() })
 }
 
 /// The autopilot alone, on every draw that is measured.
@@ -110,15 +125,17 @@ pub fn on_every_draw(
     adjacency: Adjacency,
     tick: &(dyn Fn() + Sync),
 ) -> Result<Vec<Autopiloted>> {
-    let one = |number: u64| {
+    let (at_once, threads) = split(settings.threads);
+    in_order(sizes.draws, at_once, &|_| tick(), |place| {
+        let number = place + 1;
         let draw = Lazy::new(sizes, share, settings.seed, number);
-        left_to_itself(settings, sizes, &draw, epsilon, adjacency, number).inspect(|_| tick())
-    };
-    (1..=sizes.draws).map(one).collect()
+        left_to_itself(settings, threads, sizes, &draw, epsilon, adjacency, number)
+    })
 }
 
 fn left_to_itself(
     settings: &Settings,
+    threads: usize,
     sizes: &Sizes,
     draw: &Lazy<'_>,
     epsilon: f64,
@@ -131,7 +148,7 @@ fn left_to_itself(
         let prepared = draw.get()?;
         let loss = |w: &[f64]| prepared.test_loss(w);
         let seed = Coins::new(settings.seed ^ LAW_NAME, number).word();
-        autopilot(&prepared.draw, loss, epsilon, adjacency, sizes.batch, seed, settings.threads)
+        autopilot(&prepared.draw, loss, epsilon, adjacency, sizes.batch, seed, threads)
     })
 }
 
@@ -190,8 +207,7 @@ mod tests {
         // Draws are the same for both starts.
         assert_eq!(cells[0].draws[0].throw_away, cells[1].draws[0].throw_away);
         let prepared = Prepared::new(&TINY, 0.2, 7, 0).unwrap();
-        let settings = Settings::new(true, 7, 1);
-        let trainer = Trainer::new(&settings, &TINY, &prepared, setting.start, cells[1].noises, 0);
+        let trainer = Trainer::new(7, 1, &TINY, &prepared, setting.start, cells[1].noises, 0);
         for (place, algorithm) in ALGORITHMS.into_iter().enumerate() {
             let grid = algorithm.grid(&TINY);
             assert_eq!(grid.len(), if algorithm == Algorithm::One { 6 } else { 2 });

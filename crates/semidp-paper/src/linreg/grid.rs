@@ -12,6 +12,7 @@
 
 use crate::coins::Coins;
 use crate::product::{Matrix, Real};
+use semidp::wide;
 use std::ops::Range;
 
 /// Up to so many runs are done row by row, without products: the block is then read from memory once, not gathered,
@@ -247,15 +248,17 @@ impl Shared<'_> {
             for &row in &batch.private {
                 let (x, scored) = (self.rows.row(row), self.scored(row));
                 for ((moves, v), weight) in moves.iter_mut().zip(&v).zip(weights) {
-                    let residual = self.residuals[row] + dot(scored, v);
-                    add(moves, weight.private * self.clipped(row, residual), x);
+                    let mut residual = self.residuals[row];
+                    wide::add_dot(&mut residual, scored, v);
+                    wide::add(moves, weight.private * self.clipped(row, residual), x);
                 }
             }
             for &row in &batch.public {
                 let x = self.rows.row(row);
                 for ((moves, v), weight) in moves.iter_mut().zip(&v).zip(weights) {
-                    let residual = self.residuals[row] + dot(x, v);
-                    add(moves, weight.public * self.rescaled(row, residual), x);
+                    let mut residual = self.residuals[row];
+                    wide::add_dot(&mut residual, x, v);
+                    wide::add(moves, weight.public * self.rescaled(row, residual), x);
                 }
             }
             for ((v, moves), sum) in v.iter_mut().zip(&moves).zip(&mut sum) {
@@ -270,8 +273,14 @@ impl Shared<'_> {
     }
 }
 
+wide! {
+    fn add_dot(to: &mut f32, a: &[f32], b: &[f32]);
+    fn add(to: &mut [f32], factor: f32, x: &[f32]);
+}
+
 /// In sixteen lanes, which a compiler turns into vectors.
-fn dot(a: &[f32], b: &[f32]) -> f32 {
+#[inline(always)]
+fn add_dot(to: &mut f32, a: &[f32], b: &[f32]) {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<16>(), b.as_chunks::<16>());
     let mut lanes = [0.0f32; 16];
     for (a, b) in a.iter().zip(b) {
@@ -280,9 +289,10 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
         }
     }
     let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
-    lanes.iter().sum::<f32>() + rest
+    *to += lanes.iter().sum::<f32>() + rest;
 }
 
+#[inline(always)]
 fn add(to: &mut [f32], factor: f32, x: &[f32]) {
     to.iter_mut().zip(x).for_each(|(to, x)| *to += factor * x);
 }

@@ -3,11 +3,11 @@
 use super::grid::{Configuration, Shared};
 use super::prepared::Prepared;
 use super::{LAW_NAME, Sizes};
+use crate::Result;
 use crate::coins::Coins;
 use crate::parallel::in_order;
 use crate::product::{Matrix, Real};
 use crate::published::Start;
-use crate::{Result, Settings};
 use serde::{Deserialize, Serialize};
 
 /// Runs that are trained together: all weights for eight of the paper's learning rates. It is a constant, so that the
@@ -112,7 +112,8 @@ pub struct Trainer<'a> {
 
 impl<'a> Trainer<'a> {
     pub fn new(
-        settings: &Settings,
+        seed: u64,
+        threads: usize,
         sizes: &'a Sizes,
         prepared: &'a Prepared,
         start: Start,
@@ -125,8 +126,8 @@ impl<'a> Trainer<'a> {
             Start::Cold => (vec![0.0; prepared.rows.dimension], sizes.steps - sizes.steps / 5),
         };
         let residuals = prepared.rows.residuals(&start);
-        let seed = Coins::new(settings.seed ^ LAW_NAME ^ RUNS, number).word();
-        Self { sizes, prepared, noises, start, averaged_after, residuals, seed, threads: settings.threads }
+        let seed = Coins::new(seed ^ LAW_NAME ^ RUNS, number).word();
+        Self { sizes, prepared, noises, start, averaged_after, residuals, seed, threads }
     }
 
     pub fn train(&self, algorithm: Algorithm, configurations: &[Configuration]) -> Result<Vec<Pair>> {

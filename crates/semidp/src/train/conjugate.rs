@@ -16,15 +16,15 @@ pub fn least_squares(rows: &PublicRows, shape: &Model, ridge: f64) -> Vec<f64> {
     let n = rows.len() as f64;
     let times = |w: &[f64]| -> Vec<f64> {
         let intercept = if shape.has_intercept { w[shape.features] } else { 0.0 };
-        (0..rows.len()).map(|row| rows.dot(row, w) + intercept).collect()
+        let mut scores = rows.all_dots(w, shape.stride(), 1);
+        scores.iter_mut().for_each(|score| *score += intercept);
+        scores
     };
     let transposed = |r: &[f64]| -> Vec<f64> {
         let mut sum = vec![0.0; shape.stride()];
-        for (row, factor) in r.iter().enumerate() {
-            rows.add_scaled(row, *factor, &mut sum[..shape.features]);
-            if shape.has_intercept {
-                sum[shape.features] += factor;
-            }
+        rows.add_all_scaled(r, 1, shape.stride(), &mut sum);
+        if shape.has_intercept {
+            r.iter().for_each(|factor| sum[shape.features] += factor);
         }
         sum
     };

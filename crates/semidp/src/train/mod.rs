@@ -19,6 +19,7 @@ mod checkpoint;
 mod cholesky;
 mod conjugate;
 mod curvature;
+mod dense;
 mod directions;
 mod dp_sgd;
 mod eigen;

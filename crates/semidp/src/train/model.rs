@@ -36,8 +36,13 @@ impl Model {
 
     /// The scores of a public row.
     pub fn scores_into(&self, rows: &PublicRows, row: usize, scores: &mut [f64]) {
+        rows.dots_into(row, &self.weights, self.stride(), scores);
+        self.add_intercepts(scores);
+    }
+
+    fn add_intercepts(&self, scores: &mut [f64]) {
         for (score, weights) in scores.iter_mut().zip(self.weights.chunks_exact(self.stride())) {
-            *score = rows.dot(row, weights) + if self.has_intercept { weights[self.features] } else { 0.0 };
+            *score += if self.has_intercept { weights[self.features] } else { 0.0 };
         }
     }
 
@@ -83,16 +88,26 @@ impl Model {
 
     /// Both in one go.
     pub fn mean_loss_and_gradient(&self, loss: &dyn Loss, rows: &PublicRows) -> (f64, Vec<f64>) {
-        let (mut scores, mut residuals) = (vec![0.0; self.outputs], vec![0.0; self.outputs]);
+        let (outputs, stride, count) = (self.outputs, self.stride(), rows.len().max(1) as f64);
         let mut gradient = vec![0.0; self.weights.len()];
+        let mut residuals = vec![0.0; outputs];
         let mut total = 0.0;
-        let count = rows.len().max(1) as f64;
-        for row in 0..rows.len() {
-            self.scores_into(rows, row, &mut scores);
-            total += loss.value(&scores, rows.label(row));
-            loss.residuals(&scores, rows.label(row), &mut residuals);
-            self.add_gradient(rows, row, &residuals, 1.0 / count, &mut gradient);
+        // First scores of all rows, then what each is added with, in the same place.
+        let mut all = rows.all_dots(&self.weights, stride, outputs);
+        for (row, scores) in all.chunks_exact_mut(outputs).enumerate() {
+            self.add_intercepts(scores);
+            total += loss.value(scores, rows.label(row));
+            loss.residuals(scores, rows.label(row), &mut residuals);
+            scores
+                .iter_mut()
+                .zip(&residuals)
+                .for_each(|(factor, residual)| *factor = residual * (1.0 / count));
+            if self.has_intercept {
+                let intercepts = gradient.iter_mut().skip(self.features).step_by(stride);
+                intercepts.zip(&*scores).for_each(|(sum, factor)| *sum += factor);
+            }
         }
+        rows.add_all_scaled(&all, outputs, stride, &mut gradient);
         (total / count, gradient)
     }
 }

@@ -1,6 +1,7 @@
 //! Public rows in memory, with their labels.
 
 use super::checkpoint::digest;
+use super::dense::{self, DenseRows};
 use crate::Result;
 use semidp_core::{Block, BlockSource, CsrBlock, DenseBlock, Public};
 use std::ops::Range;
@@ -136,6 +137,17 @@ impl PublicRows {
         }
     }
 
+    fn is_dense(&self) -> bool {
+        matches!(self.storage, Storage::Dense(_))
+    }
+
+    fn dense_rows(&self) -> Option<DenseRows<'_>> {
+        match &self.storage {
+            Storage::Dense(values) => Some(DenseRows { values, features: self.features }),
+            Storage::Sparse { .. } => None,
+        }
+    }
+
     /// SHA-256 of everything in it: these rows are public.
     pub(super) fn digest(&self) -> String {
         let labels = self.labels.iter().flat_map(|label| label.to_le_bytes());
@@ -175,34 +187,52 @@ impl PublicRows {
 
     /// Σ_j weights_j·x_j.
     pub fn dot(&self, row: usize, weights: &[f64]) -> f64 {
-        match &self.storage {
-            Storage::Dense(_) => {
-                // Four sums, so that additions need not wait for each other.
-                let mut sums = [0.0; 4];
-                let (xs, rest) = self.dense(row).as_chunks::<4>();
-                let (ws, others) = weights[..self.features].as_chunks::<4>();
-                for (x, w) in xs.iter().zip(ws) {
-                    (0..4).for_each(|i| sums[i] += f64::from(x[i]) * w[i]);
-                }
-                sums.iter().sum::<f64>()
-                    + rest.iter().zip(others).map(|(x, w)| f64::from(*x) * w).sum::<f64>()
-            }
-            Storage::Sparse { .. } => {
-                let (columns, values) = self.sparse(row);
-                columns.iter().zip(values).map(|(j, x)| weights[*j as usize] * f64::from(*x)).sum()
-            }
+        let mut product = [0.0];
+        self.dots_into(row, weights, 0, &mut product);
+        product[0]
+    }
+
+    /// The same for several outputs, whose weights lie `stride` apart.
+    pub(super) fn dots_into(&self, row: usize, weights: &[f64], stride: usize, products: &mut [f64]) {
+        if self.is_dense() {
+            return dense::multiply_row(self.dense(row), weights, stride, products);
         }
+        let (columns, values) = self.sparse(row);
+        for (output, product) in products.iter_mut().enumerate() {
+            let weights = &weights[output * stride..];
+            *product = columns.iter().zip(values).map(|(j, x)| weights[*j as usize] * f64::from(*x)).sum();
+        }
+    }
+
+    /// The same for all rows, row by row.
+    pub(super) fn all_dots(&self, weights: &[f64], stride: usize, outputs: usize) -> Vec<f64> {
+        if let Some(rows) = self.dense_rows() {
+            return rows.products(weights, stride, outputs);
+        }
+        let mut products = vec![0.0; self.len() * outputs];
+        for (row, products) in products.chunks_exact_mut(outputs.max(1)).enumerate() {
+            self.dots_into(row, weights, stride, products);
+        }
+        products
     }
 
     /// out += factor·x.
     pub fn add_scaled(&self, row: usize, factor: f64, out: &mut [f64]) {
-        match &self.storage {
-            Storage::Dense(_) => {
-                out.iter_mut().zip(self.dense(row)).for_each(|(sum, x)| *sum += factor * f64::from(*x));
-            }
-            Storage::Sparse { .. } => {
-                let (columns, values) = self.sparse(row);
-                columns.iter().zip(values).for_each(|(j, x)| out[*j as usize] += factor * f64::from(*x));
+        if self.is_dense() {
+            return dense::add_row(self.dense(row), factor, out);
+        }
+        let (columns, values) = self.sparse(row);
+        columns.iter().zip(values).for_each(|(j, x)| out[*j as usize] += factor * f64::from(*x));
+    }
+
+    /// The same for all rows and several outputs, whose sums lie `stride` apart, with a factor an output and row.
+    pub(super) fn add_all_scaled(&self, factors: &[f64], outputs: usize, stride: usize, out: &mut [f64]) {
+        if let Some(rows) = self.dense_rows() {
+            return rows.add_all(factors, outputs, stride, out);
+        }
+        for (row, factors) in factors.chunks_exact(outputs.max(1)).enumerate() {
+            for (factor, out) in factors.iter().zip(out.chunks_exact_mut(stride)) {
+                self.add_scaled(row, *factor, out);
             }
         }
     }

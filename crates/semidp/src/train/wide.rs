@@ -4,6 +4,10 @@
 
 /// Makes a module `wide` with functions of the same names and arguments that run the wider code where there is any. The
 /// functions themselves, and whatever they call in their loops, must be `#[inline(always)]`, or they stay as narrow as they were.
+///
+/// Exported for the experiments of the paper, which have such loops, too; no part of what the library promises.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! wide {
     ($(fn $name:ident($($argument:ident: $type:ty),+ $(,)?);)+) => {
         mod wide {

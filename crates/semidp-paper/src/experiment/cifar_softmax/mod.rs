@@ -15,7 +15,7 @@ use super::Experiment;
 use crate::autopilot::{self, trained};
 use crate::coins::Coins;
 use crate::files::Folder;
-use crate::parallel::in_order;
+use crate::parallel::{in_order, split};
 use crate::{Error, Outcome, Result, Settings};
 use engine::{Choice, Grid, OUTPUTS, right};
 use images::{CLASSES, Images};
@@ -43,9 +43,6 @@ const RIDGES: [f64; 4] = [0.0, 1e-3, 1e-2, 1e-1];
 /// Settings of a grid that are looked at again, on these draws; none of them is measured on.
 const SHORT_LIST: usize = 8;
 const MORE_DRAWS: [u64; 2] = [1001, 1002];
-
-/// Runs of the autopilot at a time: much of one keeps a single core busy, and each has its own copy of the images.
-const AT_ONCE: usize = 2;
 
 /// How much is done.
 struct Sizes {
@@ -361,8 +358,7 @@ impl Job<'_> {
         let Sizes { epsilons, shares, .. } = &self.sizes;
         let cells = epsilons.iter().flat_map(|epsilon| shares.iter().map(move |share| (*epsilon, *share)));
         let runs: Vec<_> = cells.flat_map(|cell| draws.iter().map(move |draw| (cell, draw))).collect();
-        let at_once = self.settings.threads.clamp(1, AT_ONCE);
-        let threads = self.settings.threads.div_ceil(at_once);
+        let (at_once, threads) = split(self.settings.threads);
         in_order(runs.len() as u64, at_once, &|_| tick(), |place| {
             let ((epsilon, share), draw) = runs[place as usize];
             self.autopilot(epsilon, share, draw, threads)
