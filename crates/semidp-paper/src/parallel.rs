@@ -51,6 +51,12 @@ pub fn in_order<T: Send>(
 mod tests {
     use super::*;
 
+    /// Never none, and never fewer threads in all than there are.
+    #[test]
+    fn threads_are_split() {
+        assert_eq!([0, 1, 2, 3, 8].map(split), [(1, 1), (1, 1), (2, 1), (2, 2), (2, 4)]);
+    }
+
     #[test]
     fn results_are_in_order_and_errors_come_through() {
         for threads in [0, 1, 3] {

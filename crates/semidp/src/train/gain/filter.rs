@@ -11,15 +11,14 @@
 //!
 //! That holds if public rows come from the same law as private ones. The first steps stay at w₀, so that their mean says
 //! whether w* is as near as public rows claim. If not, w₀ gives way to half of it, or to zero, where that is likelier, and the
-//! rest of the run is a Kalman filter with a wider prior, whose gain
-//! 1/(h + μh_max + R/(Ph)) allows for curvatures being wrong as well: with much noise or a wide prior that is gradient
-//! descent from w₀ with a step that decays by itself. Decay by public curvatures would be too slow where private rows are more
-//! curved, as along a category that no public row has, and too fast where they are less; so P falls by a part only of what a
-//! step would teach, and the model is the mean of the iterates, late ones weighing most (Shamir and Zhang 2013), whose noise is
-//! averaged whatever the curvatures are. Such iterates wander: gradient descent with gain g keeps a variance of gf/(2h) in every
-//! direction, which is a loss of dgf/4 in all. Where the loss is no parabola the mean of wandering iterates is not where the
-//! mean gradient vanishes, so that μ is as large as it takes to keep that below a bound. That leaves
-//! nothing for a falling P to prevent, so there it stays.
+//! rest of the run is a Kalman filter with a wider prior, whose gain 1/(h + μh_max + R/(Ph)) allows for curvatures being wrong
+//! as well: with much noise or a wide prior that is gradient descent from w₀ with a step that decays by itself. Decay by public
+//! curvatures would be too slow where private rows are more curved, as along a category that no public row has, and too fast
+//! where they are less; so P falls by a part only of what a step would teach, and the model is the mean of the iterates, late
+//! ones weighing most (Shamir and Zhang 2013), whose noise is averaged whatever the curvatures are. Such iterates wander:
+//! gradient descent with gain g keeps a variance of gf/(2h) in every direction, which is a loss of dgf/4 in all. Where the loss
+//! is no parabola the mean of wandering iterates is not where the mean gradient vanishes, so that μ is as large as it takes to
+//! keep that below a bound. That leaves nothing for a falling P to prevent, so there it stays.
 
 use super::geometry::Turned;
 use super::knowledge::{Knowledge, Scale};
