@@ -127,7 +127,9 @@ impl Question for ClippedGradient<'_> {
             single: None,
             double: None,
             sums: (0..self.outputs).map(|_| Accumulator::new::<L2>(self.stride(), self.grid)).collect(),
+            scores: vec![0.0; self.outputs],
             residuals: vec![0.0; self.outputs],
+            coefficients: vec![0.0; self.outputs],
         }
     }
 }
@@ -196,7 +198,10 @@ pub struct Gradients<'q> {
     double: Option<Stage<f64>>,
     /// One for each output.
     sums: Vec<Accumulator>,
+    /// Of the sparse row at hand; every one overwrites them.
+    scores: Vec<f64>,
     residuals: Vec<f64>,
+    coefficients: Vec<f64>,
 }
 
 impl Work for Gradients<'_> {
@@ -264,14 +269,12 @@ impl Gradients<'_> {
         let square = values.iter().map(|x| x.to_f64() * x.to_f64()).sum::<f64>();
         // Entries are not in whole lanes.
         let Some(length) = query.length(Vectors::NONE, values, square, &[]) else { return };
-        let score = |(output, weights): (usize, &[f64])| {
+        for (output, (score, weights)) in self.scores.iter_mut().zip(query.weights()).enumerate() {
             let products = columns.iter().zip(values).map(|(&j, x)| weights[j as usize] * x.to_f64());
-            products.sum::<f64>() + query.intercept(output)
-        };
-        let scores: Vec<f64> = query.weights().enumerate().map(score).collect();
-        let mut coefficients = vec![0.0f64; query.outputs];
-        if query.coefficients(&scores, label, length, &mut self.residuals, &mut coefficients) {
-            for (sums, &a) in self.sums.iter_mut().zip(&coefficients) {
+            *score = products.sum::<f64>() + query.intercept(output);
+        }
+        if query.coefficients(&self.scores, label, length, &mut self.residuals, &mut self.coefficients) {
+            for (sums, &a) in self.sums.iter_mut().zip(&self.coefficients) {
                 sums.make_room(1);
                 sums.add_scaled_sparse::<T, L2>(columns, values, a);
                 if query.has_intercept {
