@@ -28,7 +28,8 @@ pub fn in_order<T: Send>(
             if number >= count {
                 return Ok(results);
             }
-            results.push((number, work(number)?));
+            // What failed is failed by all; others need not begin anew.
+            results.push((number, work(number).inspect_err(|_| next.store(count, Ordering::Relaxed))?));
             done(finished.fetch_add(1, Ordering::Relaxed) + 1);
         }
     };

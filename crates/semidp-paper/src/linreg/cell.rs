@@ -68,7 +68,7 @@ pub fn measure(
         let own = list.iter().filter(|setting| setting.share == *share);
         cells.push(own.map(|setting| tuned(settings, sizes, &draw, *setting, tick)).collect::<Result<_>>()?);
     }
-    // Draws of all shares, several at once.
+    // Of all shares in one list, so that no core waits at the end of each.
     let draws: Vec<(usize, u64)> =
         (0..shares.len()).flat_map(|place| (1..=sizes.draws).map(move |number| (place, number))).collect();
     let (at_once, threads) = split(settings.threads);

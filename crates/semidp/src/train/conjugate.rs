@@ -16,13 +16,13 @@ pub fn least_squares(rows: &PublicRows, shape: &Model, ridge: f64) -> Vec<f64> {
     let n = rows.len() as f64;
     let times = |w: &[f64]| -> Vec<f64> {
         let intercept = if shape.has_intercept { w[shape.features] } else { 0.0 };
-        let mut scores = rows.all_dots(w, shape.stride(), 1);
+        let mut scores = rows.all_dots(0..rows.len(), w, shape.stride(), 1);
         scores.iter_mut().for_each(|score| *score += intercept);
         scores
     };
     let transposed = |r: &[f64]| -> Vec<f64> {
         let mut sum = vec![0.0; shape.stride()];
-        rows.add_all_scaled(r, 1, shape.stride(), &mut sum);
+        rows.add_all_scaled(0..rows.len(), r, 1, shape.stride(), &mut sum);
         if shape.has_intercept {
             r.iter().for_each(|factor| sum[shape.features] += factor);
         }

@@ -15,11 +15,10 @@ const COLUMNS: usize = 8;
 /// Columns whose sums are kept near while so many rows are added.
 const TILE: usize = 256;
 const MANY_ROWS: usize = 32;
-/// Products below which threads cost more than they gain.
-const FEW: usize = 1 << 22;
+/// Products that are worth a thread.
+const ENOUGH: usize = 1 << 21;
 
 /// Rows that lie one after the other, the label last in each.
-#[derive(Clone, Copy)]
 pub(super) struct DenseRows<'a> {
     pub(super) values: &'a [f32],
     pub(super) features: usize,
@@ -52,10 +51,11 @@ impl DenseRows<'_> {
 
     /// Adds to the sums of each output, which lie `stride` after those before, all rows times their factors, `outputs` a row.
     pub(super) fn add_all(&self, factors: &[f64], outputs: usize, stride: usize, sums: &mut [f64]) {
-        let share = self.features.div_ceil(threads(factors.len() * self.features)).max(1);
+        let share = self.features.div_ceil(threads(factors.len() * self.features));
+        let share = share.next_multiple_of(COLUMNS).max(1);
         let mut parts: Vec<Vec<&mut [f64]>> = Vec::new();
         parts.resize_with(self.features.div_ceil(share), Vec::new);
-        for sums in sums.chunks_exact_mut(stride).take(outputs) {
+        for sums in sums.chunks_exact_mut(stride.max(1)).take(outputs) {
             let pieces = sums[..self.features].chunks_mut(share);
             parts.iter_mut().zip(pieces).for_each(|(part, piece)| part.push(piece));
         }
@@ -71,7 +71,7 @@ impl DenseRows<'_> {
 
 /// ⟨w, x⟩ for the features of one row and as many outputs as there are products.
 pub(super) fn multiply_row(x: &[f32], weights: &[f64], stride: usize, products: &mut [f64]) {
-    wide::multiply(x, x.len().max(1), x.len(), weights, stride, products);
+    wide::multiply(x, x.len(), x.len(), weights, stride, products);
 }
 
 /// Adds the features of one row times a factor.
@@ -80,7 +80,8 @@ pub(super) fn add_row(x: &[f32], factor: f64, sums: &mut [f64]) {
 }
 
 fn threads(products: usize) -> usize {
-    if products < FEW { 1 } else { std::thread::available_parallelism().map_or(1, usize::from) }
+    let most = std::thread::available_parallelism().map_or(1, usize::from);
+    (products / ENOUGH).clamp(1, most)
 }
 
 wide! {
@@ -232,20 +233,43 @@ mod tests {
     use super::*;
     use crate::train::testing::numbers;
 
-    /// The bits of a plain loop, with rows, outputs and columns around the sizes of blocks, and enough of them for threads.
+    /// Some of them zero, of either sign.
+    fn with_zeros(count: usize, seed: u64) -> Vec<f64> {
+        let mut numbers = numbers(count, seed);
+        numbers.iter_mut().skip(1).step_by(3).for_each(|x| *x = 0.0f64.copysign(*x));
+        numbers
+    }
+
+    fn bits(numbers: &[f64]) -> Vec<u64> {
+        numbers.iter().map(|x| x.to_bits()).collect()
+    }
+
+    /// The bits of a plain loop, with rows, outputs and columns around the sizes of blocks, enough of them for threads, and with
+    /// an intercept between the weights of outputs or none.
     #[test]
     fn bits_are_those_of_a_plain_loop() {
-        for (count, features, outputs) in
-            [(0, 3, 2), (1, 1, 1), (3, 7, 1), (4, 8, 5), (9, 21, 11), (5, 4, 6), (66, 523, 2), (701, 1203, 5)]
+        let shapes = [
+            (0, 3, 2),
+            (1, 1, 1),
+            (5, 0, 2),
+            (3, 7, 1),
+            (4, 8, 5),
+            (9, 21, 11),
+            (5, 4, 6),
+            (66, 523, 2),
+            (701, 1203, 5),
+        ];
+        for ((count, features, outputs), own) in shapes.into_iter().flat_map(|shape| [(shape, 0), (shape, 1)])
         {
-            let values: Vec<f32> = numbers(count * (features + 1), 1).into_iter().map(|x| x as f32).collect();
-            // With an intercept, which is none of these products' business.
-            let stride = features + 1;
-            let (weights, factors) = (numbers(outputs * stride, 2), numbers(count * outputs, 3));
+            let what = format!("{count} {features} {outputs} {own}");
+            let values: Vec<f32> =
+                with_zeros(count * (features + 1), 1).into_iter().map(|x| x as f32).collect();
+            let stride = features + own;
+            let (weights, factors) = (with_zeros(outputs * stride, 2), with_zeros(count * outputs, 3));
             let rows = DenseRows { values: &values, features };
-            let start = numbers(outputs * stride, 4);
+            let start = with_zeros(outputs * stride, 4);
             let (mut products, mut sums) = (Vec::new(), start.clone());
-            for (row, factors) in values.chunks_exact(stride).zip(factors.chunks_exact(outputs)) {
+            for (row, factors) in values.chunks_exact(features + 1).zip(factors.chunks_exact(outputs)) {
                 for output in 0..outputs {
                     let w = &weights[output * stride..][..features];
                     let mut lanes = [0.0; 4];
@@ -258,10 +282,20 @@ mod tests {
                     }
                 }
             }
-            assert_eq!(rows.products(&weights, stride, outputs), products, "{count} {features} {outputs}");
-            let mut found = start;
+            assert_eq!(bits(&rows.products(&weights, stride, outputs)), bits(&products), "{what}");
+            let mut found = start.clone();
             rows.add_all(&factors, outputs, stride, &mut found);
-            assert_eq!(found, sums, "{count} {features} {outputs}");
+            assert_eq!(bits(&found), bits(&sums), "{what}");
+            // The same row by row.
+            let (mut single, mut found) = (vec![0.0; products.len()], start);
+            for (i, row) in values.chunks_exact(features + 1).enumerate() {
+                let x = &row[..features];
+                multiply_row(x, &weights, stride, &mut single[i * outputs..][..outputs]);
+                for output in 0..outputs {
+                    add_row(x, factors[i * outputs + output], &mut found[output * stride..][..features]);
+                }
+            }
+            assert_eq!((bits(&single), bits(&found)), (bits(&products), bits(&sums)), "{what}");
         }
     }
 }

@@ -3,6 +3,9 @@
 use super::PublicRows;
 use crate::loss::Loss;
 
+/// Scores that are kept in memory at a time.
+const MOST_SCORES: usize = 1 << 20;
+
 /// One score an output: ⟨w_c, x⟩, plus an intercept if there is one. Weights of an output follow each other, its
 /// intercept last.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,14 +37,15 @@ impl Model {
         self.features + usize::from(self.has_intercept)
     }
 
-    /// The scores of a public row.
+    /// The scores of a public row, as many as there are outputs and places for them.
     pub fn scores_into(&self, rows: &PublicRows, row: usize, scores: &mut [f64]) {
-        rows.dots_into(row, &self.weights, self.stride(), scores);
+        let outputs = scores.len().min(self.weights.len() / self.stride().max(1));
+        rows.dots_into(row, &self.weights, self.stride(), &mut scores[..outputs]);
         self.add_intercepts(scores);
     }
 
     fn add_intercepts(&self, scores: &mut [f64]) {
-        for (score, weights) in scores.iter_mut().zip(self.weights.chunks_exact(self.stride())) {
+        for (score, weights) in scores.iter_mut().zip(self.weights.chunks_exact(self.stride().max(1))) {
             *score += if self.has_intercept { weights[self.features] } else { 0.0 };
         }
     }
@@ -92,22 +96,25 @@ impl Model {
         let mut gradient = vec![0.0; self.weights.len()];
         let mut residuals = vec![0.0; outputs];
         let mut total = 0.0;
-        // First scores of all rows, then what each is added with, in the same place.
-        let mut all = rows.all_dots(&self.weights, stride, outputs);
-        for (row, scores) in all.chunks_exact_mut(outputs).enumerate() {
-            self.add_intercepts(scores);
-            total += loss.value(scores, rows.label(row));
-            loss.residuals(scores, rows.label(row), &mut residuals);
-            scores
-                .iter_mut()
-                .zip(&residuals)
-                .for_each(|(factor, residual)| *factor = residual * (1.0 / count));
-            if self.has_intercept {
-                let intercepts = gradient.iter_mut().skip(self.features).step_by(stride);
-                intercepts.zip(&*scores).for_each(|(sum, factor)| *sum += factor);
+        let block = (MOST_SCORES / outputs.max(1)).max(1);
+        for first in (0..rows.len()).step_by(block) {
+            let some = first..rows.len().min(first + block);
+            // First scores, then what each row is added with, in the same place.
+            let mut all = rows.all_dots(some.clone(), &self.weights, stride, outputs);
+            for (row, scores) in some.clone().zip(all.chunks_exact_mut(outputs.max(1))) {
+                self.add_intercepts(scores);
+                total += loss.value(scores, rows.label(row));
+                loss.residuals(scores, rows.label(row), &mut residuals);
+                for (factor, residual) in scores.iter_mut().zip(&residuals) {
+                    *factor = residual * (1.0 / count);
+                }
+                if self.has_intercept {
+                    let intercepts = gradient.iter_mut().skip(self.features).step_by(stride);
+                    intercepts.zip(&*scores).for_each(|(sum, factor)| *sum += factor);
+                }
             }
+            rows.add_all_scaled(some, &all, outputs, stride, &mut gradient);
         }
-        rows.add_all_scaled(&all, outputs, stride, &mut gradient);
         (total / count, gradient)
     }
 }

@@ -141,11 +141,10 @@ impl PublicRows {
         matches!(self.storage, Storage::Dense(_))
     }
 
-    fn dense_rows(&self) -> Option<DenseRows<'_>> {
-        match &self.storage {
-            Storage::Dense(values) => Some(DenseRows { values, features: self.features }),
-            Storage::Sparse { .. } => None,
-        }
+    fn dense_rows(&self, rows: &Range<usize>) -> Option<DenseRows<'_>> {
+        let Storage::Dense(values) = &self.storage else { return None };
+        let width = self.features + 1;
+        Some(DenseRows { values: &values[rows.start * width..rows.end * width], features: self.features })
     }
 
     /// SHA-256 of everything in it: these rows are public.
@@ -204,13 +203,19 @@ impl PublicRows {
         }
     }
 
-    /// The same for all rows, row by row.
-    pub(super) fn all_dots(&self, weights: &[f64], stride: usize, outputs: usize) -> Vec<f64> {
-        if let Some(rows) = self.dense_rows() {
+    /// The same for some rows, row by row.
+    pub(super) fn all_dots(
+        &self,
+        rows: Range<usize>,
+        weights: &[f64],
+        stride: usize,
+        outputs: usize,
+    ) -> Vec<f64> {
+        if let Some(rows) = self.dense_rows(&rows) {
             return rows.products(weights, stride, outputs);
         }
-        let mut products = vec![0.0; self.len() * outputs];
-        for (row, products) in products.chunks_exact_mut(outputs.max(1)).enumerate() {
+        let mut products = vec![0.0; rows.len() * outputs];
+        for (row, products) in rows.zip(products.chunks_exact_mut(outputs.max(1))) {
             self.dots_into(row, weights, stride, products);
         }
         products
@@ -225,13 +230,20 @@ impl PublicRows {
         columns.iter().zip(values).for_each(|(j, x)| out[*j as usize] += factor * f64::from(*x));
     }
 
-    /// The same for all rows and several outputs, whose sums lie `stride` apart, with a factor an output and row.
-    pub(super) fn add_all_scaled(&self, factors: &[f64], outputs: usize, stride: usize, out: &mut [f64]) {
-        if let Some(rows) = self.dense_rows() {
+    /// The same for some rows and several outputs, whose sums lie `stride` apart, with a factor an output and row.
+    pub(super) fn add_all_scaled(
+        &self,
+        rows: Range<usize>,
+        factors: &[f64],
+        outputs: usize,
+        stride: usize,
+        out: &mut [f64],
+    ) {
+        if let Some(rows) = self.dense_rows(&rows) {
             return rows.add_all(factors, outputs, stride, out);
         }
-        for (row, factors) in factors.chunks_exact(outputs.max(1)).enumerate() {
-            for (factor, out) in factors.iter().zip(out.chunks_exact_mut(stride)) {
+        for (row, factors) in rows.zip(factors.chunks_exact(outputs.max(1))) {
+            for (factor, out) in factors.iter().zip(out.chunks_exact_mut(stride.max(1))) {
                 self.add_scaled(row, *factor, out);
             }
         }
