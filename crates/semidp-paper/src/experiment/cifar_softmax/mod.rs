@@ -319,7 +319,8 @@ impl Job<'_> {
         for &steps in steps {
             let noise = self.noise(method, steps)?;
             let choices = method.choices();
-            let found = self.validation_errors(&self.grid(method, &first[0], steps, noise), &choices)?;
+            let grid = self.grid(method, &first[0], steps, noise);
+            let found = self.validation_errors(&grid, &choices, self.settings.threads)?;
             for (choice, errors) in choices.iter().zip(found) {
                 all.extend([0, 1].map(|output| (steps, *choice, output, errors[output])));
             }
@@ -330,9 +331,13 @@ impl Job<'_> {
             let noise = self.noise(method, steps)?;
             let mut listed: Vec<_> = all.iter_mut().filter(|entry| entry.0 == steps).collect();
             let choices: Vec<Choice> = listed.iter().map(|entry| entry.1).collect();
-            for draw in more {
-                let found = self.validation_errors(&self.grid(method, draw, steps, noise), &choices)?;
-                for (entry, errors) in listed.iter_mut().zip(found) {
+            // They fill one product a draw, so that draws have a thread each.
+            let found = in_order(more.len() as u64, self.settings.threads, &|_| (), |place| {
+                let grid = self.grid(method, &more[place as usize], steps, noise);
+                self.validation_errors(&grid, &choices, 1)
+            })?;
+            for of_draw in found {
+                for (entry, errors) in listed.iter_mut().zip(of_draw) {
                     entry.3 += errors[entry.2];
                 }
             }
@@ -345,8 +350,12 @@ impl Job<'_> {
     }
 
     /// The error of each choice and output.
-    fn validation_errors(&self, grid: &Grid<'_>, choices: &[Choice]) -> Result<Vec<[f64; 2]>> {
-        let threads = self.settings.threads;
+    fn validation_errors(
+        &self,
+        grid: &Grid<'_>,
+        choices: &[Choice],
+        threads: usize,
+    ) -> Result<Vec<[f64; 2]>> {
         let finished = grid.train(choices, threads)?;
         let validation: Vec<usize> = self.sizes.validation.clone().collect();
         let found = right(&self.training, &validation, &finished, threads)?;
