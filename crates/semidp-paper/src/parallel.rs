@@ -28,7 +28,7 @@ pub fn in_order<T: Send>(
             if number >= count {
                 return Ok(results);
             }
-            // What failed is failed by all; others need not begin anew.
+            // After a failure nobody begins another piece: all of them would be lost.
             results.push((number, work(number).inspect_err(|_| next.store(count, Ordering::Relaxed))?));
             done(finished.fetch_add(1, Ordering::Relaxed) + 1);
         }
