@@ -85,6 +85,10 @@ pub struct Certificate {
     /// What happened beside the events and is covered by no guarantee, such as a strict check of the rows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_covered: Vec<String>,
+    /// What the guarantee, or the accuracy of the answer, takes for granted about files and populations, such as
+    /// "a quoted field may span lines" or "public and private rows come from the same population".
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assumptions: Vec<String>,
 }
 
 /// What checking a certificate found.
@@ -130,6 +134,7 @@ impl Certificate {
             hyperparameters: Vec::new(),
             declassified: Vec::new(),
             not_covered: Vec::new(),
+            assumptions: Vec::new(),
         })
     }
 

@@ -100,6 +100,7 @@ impl Finding {
             "arithmetic": certificate.arithmetic,
             "random_source": certificate.random_source,
             "not_covered": certificate.not_covered,
+            "assumptions": certificate.assumptions,
             "objections": self.objections,
         })
     }
@@ -139,6 +140,9 @@ impl Finding {
         row("mechanism".into(), certificate.mechanism.clone());
         for outside in &certificate.not_covered {
             row("not covered".into(), outside.clone());
+        }
+        for assumption in &certificate.assumptions {
+            row("assumes".into(), assumption.clone());
         }
         for objection in &self.objections {
             row("objection".into(), objection.clone());
