@@ -99,6 +99,7 @@ mod noise;
 mod parallel;
 mod query;
 mod release;
+mod replay;
 mod session;
 
 pub use data::{
@@ -116,5 +117,6 @@ pub use query::{
     RowView, ScoreLoss,
 };
 pub use release::{Noised, Release};
+pub use replay::{Recorder, ReplayedProgram, ReplayedStep, SumNorm, Transcript};
 pub use semidp_accounting::{Adjacency, Certificate, Delta, Epsilon, NoiseMultiplier, SampleRate, Steps};
 pub use session::{Prepared, Program, Run, Session, Ticket, Tickets, calibration_delta, smallest_delta};

@@ -5,9 +5,10 @@ use crate::kept::{self, Facts, Identity, Kept, KeyFile};
 use crate::ledger::{Charge, Ledger, NoLimit, RunId};
 use crate::noise::rng::{Randomness, RunKey};
 use crate::noise::{self, LOG_TOTAL_VARIATION, Mechanism};
-use crate::query::sealed::Work;
+use crate::query::sealed::{NormLaw, Work};
 use crate::query::{Lineage, Partial, Query};
 use crate::release::{Noised, Release};
+use crate::replay::{self, Recorder, ReplayedProgram, ReplayedStep};
 use crate::{Error, Result, parallel};
 use semidp_accounting::{Adjacency, Certificate, CountedEvent, Delta, Epsilon, Steps, Trust};
 use std::fmt;
@@ -47,6 +48,8 @@ pub struct Session<S> {
     ledger: Mutex<Box<dyn Ledger>>,
     runs: AtomicU64,
     declassified: Vec<String>,
+    /// Of a replay audit; the session is declassified then.
+    recorder: Option<Arc<Recorder>>,
     /// Whether rows are read anew whenever they are needed. It follows their number.
     is_streamed: bool,
 }
@@ -100,6 +103,7 @@ impl<S: BlockSource> Session<S> {
             ledger: Mutex::new(Box::new(NoLimit)),
             runs: AtomicU64::new(0),
             declassified: Vec::new(),
+            recorder: None,
             is_streamed: false,
         })
     }
@@ -117,6 +121,14 @@ impl<S: BlockSource> Session<S> {
     /// Debits this ledger.
     pub fn with_ledger(self, ledger: impl Ledger + 'static) -> Self {
         Self { ledger: Mutex::new(Box::new(ledger)), ..self }
+    }
+
+    /// Opens every sum before noise to a replay audit, loudly: as with [`Session::declassify`], a warning goes to standard error
+    /// (once a process), and no certificate of this session verifies.
+    pub fn with_recorder(mut self, recorder: Arc<Recorder>) -> Self {
+        replay::warn();
+        self.declassified.push(replay::REASON.to_string());
+        Self { recorder: Some(recorder), ..self }
     }
 
     /// Uses at most this many threads. It makes no difference to any result.
@@ -157,6 +169,7 @@ impl<S: BlockSource> Session<S> {
             ledger: self.ledger,
             runs: self.runs,
             declassified: self.declassified,
+            recorder: self.recorder,
             is_streamed,
         })
     }
@@ -210,9 +223,15 @@ impl<S: BlockSource> Session<S> {
                 (key.clone(), file.run(), Some(Identity::new(file.run(), &facts, rows)))
             }
         };
+        let program = self.recorder.as_ref().map_or(0, |recorder| {
+            let events = certificate.events.clone();
+            let (adjacency, steps) = (self.adjacency, steps.get());
+            recorder.begin(ReplayedProgram { adjacency, sampling, steps, dimension, events })
+        });
         static RUNS: AtomicU64 = AtomicU64::new(0);
         let run = Run {
             session: self,
+            program,
             mechanism,
             sampling,
             dimension,
@@ -378,6 +397,8 @@ impl ExactSizeIterator for Tickets {}
 /// An authorised program at work.
 pub struct Run<'s, S, M> {
     session: &'s Session<S>,
+    /// The number that a recorder knows it by.
+    program: usize,
     mechanism: M,
     sampling: Sampling,
     dimension: usize,
@@ -510,9 +531,24 @@ impl<S: BlockSource, M: Mechanism> Run<'_, S, M> {
             None => self.key.clone(),
         };
         let address = (&key, lineage.step);
+        let before = self.session.recorder.as_ref().map(|recorder| (recorder, sum.clone()));
         noise::add_noise(&self.mechanism, &mut sum, grid.clip_steps(), address, self.session.threads);
         // A power of two times an integer: exact up to 2^53, a function of the integer beyond.
-        Ok(Noised::new(sum.into_iter().map(|k| k as f64 * grid.step()).collect(), self.id))
+        let mut released: Vec<f64> = sum.into_iter().map(|k| k as f64 * grid.step()).collect();
+        if let Some((recorder, sum)) = before {
+            released = recorder.note(ReplayedStep {
+                program: self.program,
+                step: lineage.step,
+                norm: <M::Norm as NormLaw>::NORM,
+                sum,
+                grid_step: grid.step(),
+                clip_steps: grid.clip_steps(),
+                noise_multiplier: self.mechanism.noise_multiplier().get(),
+                noise_scale: noise::scale_in_steps(self.mechanism.noise_multiplier(), grid.clip_steps()),
+                released,
+            });
+        }
+        Ok(Noised::new(released, self.id))
     }
 
     /// A run that was forked would draw the same noise twice, once in each process.

@@ -239,7 +239,7 @@ pub(crate) fn check(law: &impl Mechanism) -> Result<()> {
 }
 
 /// The noise scale in grid steps, rounded up: scale/clip_steps is at least the noise multiplier.
-fn scale_in_steps(noise_multiplier: NoiseMultiplier, clip_steps: u64) -> u64 {
+pub(crate) fn scale_in_steps(noise_multiplier: NoiseMultiplier, clip_steps: u64) -> u64 {
     // One unit up covers the rounding of the product.
     (noise_multiplier.get() * clip_steps as f64).next_up().ceil().max(1.0) as u64
 }

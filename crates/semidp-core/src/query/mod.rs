@@ -47,6 +47,7 @@ impl Norm for L2 {}
 pub(crate) mod sealed {
     use super::{Grid, L1, L2, Norm};
     use crate::data::{Block, Number, Selection};
+    use crate::replay::SumNorm;
     use std::ops::Range;
 
     /// The part of a question that only the kernel calls.
@@ -78,6 +79,8 @@ pub(crate) mod sealed {
 
     /// A norm as the kernel computes it: Σ term(x_j), to be compared with term(bound).
     pub trait NormLaw: Copy + Send + Sync + std::fmt::Debug + 'static {
+        /// Its name for a replay audit.
+        const NORM: SumNorm;
         /// What a float contributes.
         fn term<T: Number>(x: T) -> T;
         /// The norm that a sum of terms stands for.
@@ -89,6 +92,7 @@ pub(crate) mod sealed {
     }
 
     impl NormLaw for L1 {
+        const NORM: SumNorm = SumNorm::L1;
         #[inline(always)]
         fn term<T: Number>(x: T) -> T {
             x.absolute()
@@ -106,6 +110,7 @@ pub(crate) mod sealed {
     }
 
     impl NormLaw for L2 {
+        const NORM: SumNorm = SumNorm::L2;
         #[inline(always)]
         fn term<T: Number>(x: T) -> T {
             x * x

@@ -3,6 +3,7 @@
 //! * [`mean()`] and [`randomizer()`]: many releases from two neighbouring data sets that are as far apart as can be.
 //! * [`training()`]: many canaries in a few runs of a training algorithm.
 //! * [`tracing`]: the paper's attack on means in high dimension.
+//! * [`replay`]: a mechanism on neighbouring rows with the same random numbers, compared bit by bit.
 //! * [`from_scores()`]: the same statistics for scores of anybody's attack.
 //!
 //! An audit proves a *lower* bound on epsilon, with a confidence. A bound above the claim is a bug; one below it proves
@@ -28,6 +29,7 @@ mod mean;
 mod one_run;
 mod parallel;
 mod randomizer;
+pub mod replay;
 mod scores;
 pub mod tracing;
 mod training;

@@ -7,8 +7,8 @@ use super::{
 use crate::loss::Loss;
 use crate::{Error, Result};
 use semidp_accounting::{PrivacyBudget, Trust};
-use semidp_core::{BlockSource, Budget, Ledger, NoLimit, Private, Randomness, Sampling, Session};
-use std::sync::LazyLock;
+use semidp_core::{BlockSource, Budget, Ledger, NoLimit, Private, Randomness, Recorder, Sampling, Session};
+use std::sync::{Arc, LazyLock};
 
 /// Rows, still on their sides of the wall.
 pub struct TrainingData {
@@ -31,12 +31,15 @@ pub struct Conduct<'c> {
     /// Private rows that fit into so many bytes are read into memory, others are streamed; without a number they stay
     /// as they are.
     pub memory: Option<u64>,
+    /// Hands every sum before noise to a replay audit: the certificate then promises nothing
+    /// ([`Session::with_recorder`]).
+    pub recorder: Option<Arc<Recorder>>,
 }
 
 impl Conduct<'_> {
     /// With noise from here, and nothing else out of the ordinary.
     pub fn new(randomness: Randomness) -> Self {
-        Self { randomness, threads: None, memory: None, ledger: None, keeping: None }
+        Self { randomness, threads: None, memory: None, ledger: None, keeping: None, recorder: None }
     }
 
     /// A session that grants no more than the budget, however the noise was calibrated.
@@ -59,6 +62,9 @@ impl Conduct<'_> {
         }
         if let Some(threads) = self.threads {
             session = session.with_threads(threads);
+        }
+        if let Some(recorder) = &self.recorder {
+            session = session.with_recorder(recorder.clone());
         }
         Ok(match self.memory {
             Some(memory) => session.arranged(memory)?,
