@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::file;
+use crate::overwrite;
 use crate::program::Program;
 use semidp_accounting::accountant::{Accountant, PldAccountant, PldOptions, ZcdpAccountant};
 use semidp_accounting::{Adjacency, Certificate, Delta, Epsilon, Error, Event, Rho, delta, epsilon};
@@ -122,6 +123,7 @@ impl Answered {
                 "leave out --certificate, or give a --delta at which there is one",
             )
         })?;
+        overwrite::refuse_other("--certificate", path, overwrite::Kind::Certificate)?;
         let text = serde_json::to_string_pretty(&certificate_json(certificate)?)
             .map_err(|error| Failure::other(format!("cannot write the certificate as JSON: {error}")))?;
         file::write("--certificate", path, &text)

@@ -94,9 +94,14 @@ pub fn cannot_write(option: &str, path: &Path, error: io::Error) -> Failure {
     )
 }
 
-/// Refuses files that must differ and do not, whatever they are called. Each comes with its option.
+/// Refuses files that must differ and do not, whatever they are called, and tables in memory that share numbers. Each comes with its
+/// option.
+///
+/// Paths, inodes and addresses are compared, never contents, not even where a copy of the private rows would be found out: the
+/// guarantee holds for every content of the public rows, so an answer that depends on whether they equal the private rows would itself
+/// tell neighbouring private data apart.
 pub fn refuse_same(files: &[(&str, Option<&PathBuf>)]) -> Result<(), Failure> {
-    let mut known: Vec<(&str, PathBuf)> = Vec::new();
+    let mut known: Vec<(&str, &Path, PathBuf)> = Vec::new();
     for (option, path) in files {
         let Some(path) = path else { continue };
         // What does not exist yet is known by its folder.
@@ -105,16 +110,38 @@ pub fn refuse_same(files: &[(&str, Option<&PathBuf>)]) -> Result<(), Failure> {
             let name = path.file_name().ok_or_else(|| io::Error::other("it names no file"))?;
             fs::canonicalize(folder).map(|folder| folder.join(name))
         });
-        let Ok(real) = real else { continue };
-        if let Some((other, _)) = known.iter().find(|(_, known)| *known == real) {
-            return Err(Failure::input(
-                format!("{other} and {option} must be different files"),
-                "each file has one part to play: private rows, public rows, schema, answer, certificate",
-            ));
+        // A table in memory is no file; the path is its own.
+        let real = real.unwrap_or_else(|_| path.to_path_buf());
+        for (other, its_path, its_real) in &known {
+            if semidp_table::shares_memory(path, its_path) {
+                return Err(Failure::input(
+                    format!("{other} and {option} must not be the same rows: they share memory"),
+                    "give each its own rows: split the array into two that do not overlap",
+                ));
+            }
+            if *its_real == real || is_linked(path, its_path) {
+                return Err(Failure::input(
+                    format!("{other} and {option} must be different files"),
+                    "each file has one part to play: private rows, public rows, schema, answer, certificate",
+                ));
+            }
         }
-        known.push((option, real));
+        known.push((option, path, real));
     }
     Ok(())
+}
+
+/// Whether two names lead to one file: by hard links, which paths do not show.
+#[cfg(unix)]
+fn is_linked(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let of = |path| fs::metadata(path).map(|found| (found.dev(), found.ino()));
+    matches!((of(one), of(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+#[cfg(not(unix))]
+fn is_linked(_: &Path, _: &Path) -> bool {
+    false
 }
 
 /// Makes a folder, and those above it, unless it is there.

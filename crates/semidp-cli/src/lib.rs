@@ -13,6 +13,7 @@ mod metrics;
 mod number;
 mod options;
 mod output;
+mod overwrite;
 mod program;
 mod progress;
 mod report;

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::file;
+use crate::number::count;
 use semidp_table::{Encoding, LoadOptions, Schema, open_public};
 use std::path::Path;
 
@@ -13,6 +14,8 @@ pub struct Meaning<'a> {
     pub public: Option<&'a Path>,
     /// Some of the columns.
     pub columns: Option<&'a [&'a str]>,
+    /// How the public file is read.
+    pub loading: LoadOptions,
     /// What else must be given without public rows.
     pub without_public: &'a str,
 }
@@ -34,7 +37,8 @@ impl Meaning<'_> {
                     ),
                 ));
             };
-            let inferred = Schema::infer(public, self.columns)?;
+            let inferred = Schema::infer_with(public, self.columns, &self.loading)?;
+            notes.extend(unclosed_note(inferred.unclosed));
             let skipped = inferred.skipped.iter();
             notes.extend(
                 skipped.map(|skipped| format!("column {} is left out: it {}", skipped.name, skipped.reason)),
@@ -45,7 +49,7 @@ impl Meaning<'_> {
             .map_err(|error| Failure::from(error).about(&format!("--schema {}", path.display())))?;
         let schema = choose(schema, notes)?;
         let Some(public) = self.public else { return Ok((schema, false)) };
-        match open_public(public, &schema, &Encoding::identity(&schema)?, LoadOptions::default()) {
+        match open_public(public, &schema, &Encoding::identity(&schema)?, self.loading.clone()) {
             Ok(_) => Ok((schema, true)),
             Err(semidp_table::Error::NoRows { .. }) => {
                 notes.push("the public file has no rows: this is plain differential privacy".into());
@@ -54,4 +58,15 @@ impl Meaning<'_> {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// What a user should know of public rows with unclosed quotes. Nothing of the kind is said of private rows.
+pub fn unclosed_note(rows: usize) -> Option<String> {
+    (rows > 0).then(|| {
+        format!(
+            "{} rows of the public file open a quote and do not close it in their line: cells from there on are missing; \
+             --multiline lets fields span lines",
+            count(rows as u64)
+        )
+    })
 }

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use semidp::mean::Target;
 use semidp_accounting::{Adjacency, Delta, Epsilon, PrivacyBudget, Rho, SampleRate, Trust};
 use semidp_ledger::{DatasetLedger, LedgerFile};
+use semidp_table::LoadOptions;
 use std::path::PathBuf;
 
 /// Which promise is meant.
@@ -37,6 +38,27 @@ impl PromiseOptions {
     /// Who is trusted.
     pub fn trust(self) -> Trust {
         self.given_trust().unwrap_or(Trust::Central)
+    }
+}
+
+/// How files of rows are read.
+#[derive(Args, Clone, Copy)]
+pub struct ReadingOptions {
+    /// Let a quoted field of CSV span lines. One broken quote can then hide the lines after it: the certificate names this
+    /// as an assumption on the private file [default: a field ends with its line]
+    #[arg(long)]
+    pub multiline: bool,
+}
+
+impl ReadingOptions {
+    /// As the library has it.
+    pub fn loading(self) -> LoadOptions {
+        LoadOptions::default().multiline(self.multiline)
+    }
+
+    /// What a certificate of private rows must take for granted.
+    pub fn assumption(self) -> Option<String> {
+        self.multiline.then(|| LoadOptions::MULTILINE_ASSUMPTION.into())
     }
 }
 

@@ -1,10 +1,10 @@
 //! A schema from a public file.
 
 use crate::cell::{Cells, Guess, MOST_VALUES, Mean};
-use crate::file::{self, FileColumn, FileKind, Show, TableFile};
+use crate::file::{self, FileColumn, FileKind, Role, Show, TableFile};
 use crate::schema::{Column, Kind, Schema};
 use crate::table;
-use crate::{Error, Result};
+use crate::{Error, LoadOptions, Result};
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -16,6 +16,9 @@ pub struct Inferred {
     pub schema: Schema,
     /// The others of the file.
     pub skipped: Vec<Skipped>,
+    /// Rows of a file of text that open a quote and do not close it: their cells from there on are missing. Perhaps fields of the
+    /// file span lines, and it must be read with [`LoadOptions::multiline`].
+    pub unclosed: usize,
 }
 
 /// A column that is neither a number nor a category.
@@ -36,8 +39,17 @@ impl Schema {
     ///
     /// A column of an unsupported type, or without a name, is skipped, unless it was asked for.
     pub fn infer(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<Inferred> {
+        Self::infer_with(path, columns, &LoadOptions::default())
+    }
+
+    /// The same from a file that is read by these options.
+    pub fn infer_with(
+        path: impl AsRef<Path>,
+        columns: Option<&[&str]>,
+        options: &LoadOptions,
+    ) -> Result<Inferred> {
         let path = path.as_ref();
-        let file = file::open(path, table::ROWS_PER_BLOCK, None)?;
+        let file = file::open(path, options.reading(Role::Public), None)?;
         let (wanted, skipped) = match columns {
             Some(columns) => (table::find(path, file.as_ref(), columns)?, Vec::new()),
             None => all_columns(path, file.columns())?,
@@ -64,7 +76,8 @@ impl Schema {
             let kind = conclude(path, &name, cells, mean)?;
             Ok(Column { name, kind })
         });
-        Ok(Inferred { schema: Schema::new(columns.collect::<Result<_>>()?)?, skipped })
+        let unclosed = file.unclosed();
+        Ok(Inferred { schema: Schema::new(columns.collect::<Result<_>>()?)?, skipped, unclosed })
     }
 }
 
@@ -76,12 +89,21 @@ impl Schema {
     /// begin with their names, and a name that is a number is taken for a forgotten header: neither it nor any other name of the file is
     /// told in an error.
     pub fn of_numbers(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<Self> {
+        Self::of_numbers_with(path, columns, &LoadOptions::default())
+    }
+
+    /// The same from a file that is read by these options.
+    pub fn of_numbers_with(
+        path: impl AsRef<Path>,
+        columns: Option<&[&str]>,
+        options: &LoadOptions,
+    ) -> Result<Self> {
         let path = path.as_ref();
         let names: Vec<String> = match columns {
             Some(columns) => columns.iter().map(|name| name.to_string()).collect(),
             None => {
                 // Without names for its columns, a file of text has as many as its rows say.
-                let file = file::open(path, table::ROWS_PER_BLOCK, Some(&[]))?;
+                let file = file::open(path, options.reading(Role::Private), Some(&[]))?;
                 let is_number = |column: &&FileColumn| {
                     matches!(column.kind, FileKind::Number | FileKind::Single | FileKind::Untyped)
                         && !column.name.is_empty()

@@ -42,13 +42,27 @@
 //!
 //! Columns are matched by name, in any order; those that the encoding does not use are not looked at. In
 //! CSV and in text columns of Parquet, spaces around a cell do not count, bytes that are not UTF-8 are
-//! replaced, and [`MISSING`] lists what stands for a missing cell. A CSV row is what the quotes make
-//! of it: one that opens a quote and does not close it ends where the file does. A category may end in a
+//! replaced, and [`MISSING`] lists what stands for a missing cell. A category may end in a
 //! full stop that the schema does not know, as [`MISSING`] says.
+//!
+//! # Lines and units
+//!
+//! In a private file of text **every line after the header is one unit**, whatever its bytes are. A quoted field ends with its line;
+//! a blank line, a comment of C4.5, a line that is ragged, that does not close a quote, or that is longer than 64 MiB is a unit with
+//! missing cells. `\n` ends a line, with or without a `\r` before it (a lone `\r` does if it ends the header line), and a break
+//! at the end of the file ends the last line. So one person's line cannot hide or split those of others. Two things are taken for
+//! granted: that a person's text holds no line break, and that the header line, which is no unit, tells nothing private. The
+//! last line, if it lacks its break, must not be empty.
+//!
+//! With [`LoadOptions::multiline`] a quoted field may span lines. Then a stray quote can hide the lines after it, and a
+//! certificate must say that this was ruled out by other means ([`LoadOptions::MULTILINE_ASSUMPTION`]).
+//!
+//! In a public file `\n`, `\r` and `\r\n` end a line, blank lines are no rows (but in CSV of one column), nor are comments of
+//! C4.5, and a line longer than 64 MiB is an error.
 //!
 //! `.data` and `.test` files are those of the UCI archive, in the convention of C4.5: rows without a header
 //! line, cells with commas between them, no quotes. Lines that begin with `|` are comments, and neither
-//! they nor blank lines are rows. A full stop at the end of a row is dropped. For `adult.data` and
+//! they nor blank lines are rows of a public file. A full stop at the end of a row is dropped. For `adult.data` and
 //! `adult.test`, gzip or not, columns are named by `adult.names`, or else `adult.names.gz`, in the same folder:
 //! it lists the classes, then a line `name: values.` for each column but the last, which is called `class`.
 //! Names are all that is taken from it. It is metadata and taken to be public, also beside private
@@ -79,7 +93,7 @@ mod table;
 pub use cell::MISSING;
 pub use encoding::{Encoding, Feature};
 pub use error::{Error, Problem, Result};
-pub use file::memory::{Attached, Grid, MemoryTable, Numbers, View, is_sparse};
+pub use file::memory::{Attached, Grid, MemoryTable, Numbers, View, is_sparse, shares_memory};
 pub use infer::{Inferred, Skipped};
 pub use schema::{Column, Kind, OTHER, Schema};
 pub use table::{LoadOptions, Table, open_private, open_public};

@@ -4,7 +4,7 @@ use crate::cell::Cells;
 use crate::direct::Direct;
 use crate::encoder::{Buffers, Encoder};
 use crate::encoding::Encoding;
-use crate::file::{self, FileKind, Show, TableFile};
+use crate::file::{self, FileKind, Reading, Role, Show, TableFile};
 use crate::schema::{Kind, Schema};
 use crate::{Error, Result};
 use semidp_core::{Block, BlockSource, Private, Public};
@@ -34,6 +34,9 @@ pub struct LoadOptions {
     pub strict: bool,
     /// Rows in a block of a file of text or an NPY file without compression. It makes no difference to any result.
     pub rows_per_block: usize,
+    /// Lets a quoted field of CSV span lines. Then one broken line of a private file can swallow those after it, so that whoever sets
+    /// it vouches for the quotes of the file, and says so ([`LoadOptions::MULTILINE_ASSUMPTION`]).
+    pub multiline: bool,
     /// Told the number of rows of each piece that was shown, by the thread that was shown it. What it is
     /// told adds up to the number of rows: where that is secret, show a movement but no number.
     pub on_rows: Option<Arc<dyn Fn(u64) + Send + Sync>>,
@@ -41,7 +44,7 @@ pub struct LoadOptions {
 
 impl Default for LoadOptions {
     fn default() -> Self {
-        Self { strict: false, rows_per_block: ROWS_PER_BLOCK, on_rows: None }
+        Self { strict: false, rows_per_block: ROWS_PER_BLOCK, multiline: false, on_rows: None }
     }
 }
 
@@ -58,6 +61,19 @@ impl LoadOptions {
         self
     }
 
+    /// What a certificate must say where [`LoadOptions::multiline`] is set for a private file.
+    pub const MULTILINE_ASSUMPTION: &str = "a quoted field may span lines: no private row holds a quote that changes where another row begins or ends";
+
+    /// Lets quoted fields span lines, or not.
+    pub fn multiline(mut self, multiline: bool) -> Self {
+        self.multiline = multiline;
+        self
+    }
+
+    pub(crate) fn reading(&self, role: Role) -> Reading {
+        Reading { role, rows_per_block: self.rows_per_block.max(1), multiline: self.multiline }
+    }
+
     /// Reports progress.
     pub fn on_rows(mut self, report: impl Fn(u64) + Send + Sync + 'static) -> Self {
         self.on_rows = Some(Arc::new(report));
@@ -70,6 +86,7 @@ impl fmt::Debug for LoadOptions {
         f.debug_struct("LoadOptions")
             .field("strict", &self.strict)
             .field("rows_per_block", &self.rows_per_block)
+            .field("multiline", &self.multiline)
             .finish_non_exhaustive()
     }
 }
@@ -96,7 +113,7 @@ pub fn open_public(
     encoding: &Encoding,
     options: LoadOptions,
 ) -> Result<Public<Table>> {
-    let table = Table::open(path.as_ref(), schema, encoding, options)?;
+    let table = Table::open(path.as_ref(), schema, encoding, options, Role::Public)?;
     if table.units() == 0 {
         return Err(Error::NoRows { path: path.as_ref().to_path_buf() });
     }
@@ -110,16 +127,22 @@ pub fn open_private(
     encoding: &Encoding,
     options: LoadOptions,
 ) -> Result<Private<Table>> {
-    Table::open(path.as_ref(), schema, encoding, options).map(Private::new)
+    Table::open(path.as_ref(), schema, encoding, options, Role::Private).map(Private::new)
 }
 
 impl Table {
-    fn open(path: &Path, schema: &Schema, encoding: &Encoding, options: LoadOptions) -> Result<Self> {
+    fn open(
+        path: &Path,
+        schema: &Schema,
+        encoding: &Encoding,
+        options: LoadOptions,
+        role: Role,
+    ) -> Result<Self> {
         encoding.check(schema)?;
         let mut encoder = Encoder::new(schema, encoding);
         let needed: Vec<_> = encoder.needed().iter().map(|&column| &schema.columns()[column]).collect();
         let names: Vec<&str> = needed.iter().map(|column| column.name.as_str()).collect();
-        let file = file::open(path, options.rows_per_block.max(1), Some(&names))?;
+        let file = file::open(path, options.reading(role), Some(&names))?;
         let wanted = find(path, file.as_ref(), &names)?;
         for (column, &place) in needed.iter().zip(&wanted) {
             let found = match (&file.columns()[place].kind, &column.kind) {

@@ -301,7 +301,7 @@ fn csv_with_quotes_and_ragged_rows() {
     let encoding = Encoding::identity(&schema).unwrap();
     for path in [write("ragged.csv", text), write("ragged.csv.gz", support::gzip(text))] {
         for rows_per_block in 1..6 {
-            let options = LoadOptions::default().rows_per_block(rows_per_block);
+            let options = LoadOptions::default().rows_per_block(rows_per_block).multiline(true);
             let table = open_public(&path, &schema, &encoding, options).unwrap();
             assert_eq!(rows(&*table), expected, "{rows_per_block}");
         }

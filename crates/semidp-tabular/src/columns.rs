@@ -17,6 +17,8 @@ pub struct Columns {
     encoding: Encoding,
     /// Columns that do not vary in the public rows, and so say nothing.
     constant: Vec<String>,
+    /// How public files are read.
+    loading: LoadOptions,
 }
 
 impl Columns {
@@ -38,13 +40,25 @@ impl Columns {
         public: Option<&Path>,
         classes: Option<&[String]>,
     ) -> Result<Self> {
+        Self::learn_with(schema, target, task, public, classes, LoadOptions::default())
+    }
+
+    /// The same from public rows that are read by these options, as [`Columns::public_rows`] will be.
+    pub fn learn_with(
+        schema: Schema,
+        target: &str,
+        task: Task,
+        public: Option<&Path>,
+        classes: Option<&[String]>,
+        loading: LoadOptions,
+    ) -> Result<Self> {
         let place = schema.position(target)?;
         let schema = match classes.zip(listed_classes(&schema, place)) {
             Some((classes, _)) => with_values(schema, place, classes)?,
             None => schema,
         };
         let (schema, scales) = match public {
-            Some(path) => public_scales(schema, path, place)?,
+            Some(path) => public_scales(schema, path, place, &loading)?,
             None => (schema.clone(), schema_scales(&schema)),
         };
         let target = match (task, listed_classes(&schema, place)) {
@@ -57,7 +71,7 @@ impl Columns {
             }
             (Task::Classification, None) => match classes {
                 Some(classes) => given_numbers(target, classes)?,
-                None => numbered_classes(&schema, target, public)?,
+                None => numbered_classes(&schema, target, public, &loading)?,
             },
             (Task::Regression, None) => {
                 // One that does not vary still has a middle, but no scale to learn.
@@ -94,14 +108,19 @@ impl Columns {
         }
         features.push(target.feature(&schema)?);
         let encoding = Encoding::new(&schema, features)?;
-        Ok(Self { schema, target, encoding, constant })
+        Ok(Self { schema, target, encoding, constant, loading })
     }
 
     /// As a model file has them.
     pub(crate) fn restore(schema: Schema, target: Target, mut features: Vec<Feature>) -> Result<Self> {
         features.push(target.feature(&schema)?);
         let encoding = Encoding::new(&schema, features)?;
-        Ok(Self { schema, target, encoding, constant: Vec::new() })
+        Ok(Self { schema, target, encoding, constant: Vec::new(), loading: LoadOptions::default() })
+    }
+
+    /// Reads public files by these options from now on.
+    pub(crate) fn with_loading(self, loading: LoadOptions) -> Self {
+        Self { loading, ..self }
     }
 
     /// What columns mean.
@@ -132,10 +151,10 @@ impl Columns {
 
     /// Public rows whose label is known, and how many have none.
     pub fn public_rows(&self, path: &Path) -> Result<(PublicRows, usize)> {
-        let table = open_public(path, &self.schema, &self.encoding, LoadOptions::default())?;
+        let table = open_public(path, &self.schema, &self.encoding, self.loading.clone())?;
         let rows = PublicRows::load(&table)?;
         let all = rows.len();
-        let known = KnownLabels::read(path, &self.schema, self.target.column())?;
+        let known = KnownLabels::read(path, &self.schema, self.target.column(), &self.loading)?;
         let rows = known.keep(rows, &self.target, path)?;
         let unknown = all - rows.len();
         Ok((rows, unknown))
@@ -152,7 +171,12 @@ type Scales = Vec<Option<(f64, f64)>>;
 
 /// Mean and standard deviation of each column of numbers in the public rows, and the schema with their ranges for
 /// all columns but the target that have none.
-fn public_scales(mut schema: Schema, path: &Path, target: usize) -> Result<(Schema, Scales)> {
+fn public_scales(
+    mut schema: Schema,
+    path: &Path,
+    target: usize,
+    loading: &LoadOptions,
+) -> Result<(Schema, Scales)> {
     let mut scales = vec![None; schema.columns().len()];
     let numbers: Vec<(usize, f64)> = schema
         .columns()
@@ -173,7 +197,7 @@ fn public_scales(mut schema: Schema, path: &Path, target: usize) -> Result<(Sche
         scale: 1.0,
     });
     let encoding = Encoding::new(&schema, features.collect())?;
-    let table = open_public(path, &schema, &encoding, LoadOptions::default())?;
+    let table = open_public(path, &schema, &encoding, loading.clone())?;
     let evidence = Evidence::of(&table)?;
     let zeros_stay = semidp_table::is_sparse(path);
     let ranges = ranges(&table, numbers.len())?;
@@ -261,9 +285,14 @@ fn given_numbers(column: &str, classes: &[String]) -> Result<Target> {
 }
 
 /// Classes that are numbers: those that occur in the public rows, or all whole numbers of the schema's range.
-fn numbered_classes(schema: &Schema, column: &str, public: Option<&Path>) -> Result<Target> {
+fn numbered_classes(
+    schema: &Schema,
+    column: &str,
+    public: Option<&Path>,
+    loading: &LoadOptions,
+) -> Result<Target> {
     if let Some(path) = public {
-        let known = KnownLabels::read(path, schema, column)?;
+        let known = KnownLabels::read(path, schema, column, loading)?;
         return Target::numbered(column, known.labels.into_iter().flatten().collect());
     }
     match schema.columns()[schema.position(column)?].kind {

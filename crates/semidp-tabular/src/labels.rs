@@ -17,7 +17,7 @@ pub struct KnownLabels {
 
 impl KnownLabels {
     /// Reads the column of the target alone.
-    pub fn read(path: &Path, schema: &Schema, column: &str) -> Result<Self> {
+    pub fn read(path: &Path, schema: &Schema, column: &str, loading: &LoadOptions) -> Result<Self> {
         let place = schema.position(column)?;
         // Missing numbers must not look like the mean. About a whole number in their midst, single precision is enough
         // for whole numbers far from nought.
@@ -31,7 +31,7 @@ impl KnownLabels {
         };
         let schema = Schema::new(vec![Column { name: column.into(), kind }])?;
         let encoding = Encoding::new(&schema, vec![feature])?;
-        let table = open_public(path, &schema, &encoding, LoadOptions::default())?;
+        let table = open_public(path, &schema, &encoding, loading.clone())?;
         let is_code = matches!(feature, Feature::Code { .. });
         let mut labels = Vec::with_capacity(table.units());
         for block in 0..table.blocks() {

@@ -13,13 +13,19 @@ pub struct Predictor {
     saved: SavedModel,
     loss: Box<dyn Loss>,
     model: Model,
+    loading: LoadOptions,
 }
 
 impl Predictor {
     /// Takes a model up.
     pub fn new(saved: SavedModel) -> Result<Self> {
         let (loss, model) = (saved.loss()?, saved.model());
-        Ok(Self { saved, loss, model })
+        Ok(Self { saved, loss, model, loading: LoadOptions::default() })
+    }
+
+    /// Reads files by these options.
+    pub fn with_loading(self, loading: LoadOptions) -> Self {
+        Self { loading, ..self }
     }
 
     /// What it was made of.
@@ -30,7 +36,8 @@ impl Predictor {
     /// Metrics on the rows of a file whose target is known, and how many have none. They are exact: whose rows they
     /// are is for the caller to say.
     pub fn evaluate(&self, path: &Path) -> Result<(Option<Metrics>, usize)> {
-        let (rows, unknown) = self.saved.columns()?.public_rows(path)?;
+        let columns = self.saved.columns()?.with_loading(self.loading.clone());
+        let (rows, unknown) = columns.public_rows(path)?;
         Ok((Metrics::of(&*self.loss, &self.model, &rows), unknown))
     }
 
@@ -75,7 +82,7 @@ impl Predictor {
 
     fn each_row(&self, path: &Path, on_row: &mut dyn FnMut(&[f64])) -> Result<()> {
         let (schema, encoding) = self.without_target()?;
-        let table: Public<Table> = open_public(path, &schema, &encoding, LoadOptions::default())?;
+        let table: Public<Table> = open_public(path, &schema, &encoding, self.loading.clone())?;
         let mut scores = vec![0.0; self.model.outputs];
         for block in 0..table.blocks() {
             let rows = PublicRows::load_blocks(&table, block..block + 1)?;

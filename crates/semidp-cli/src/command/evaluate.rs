@@ -4,6 +4,7 @@ use crate::command::train::{NOT_PRIVATE, read_model};
 use crate::failure::Failure;
 use crate::metrics;
 use crate::number::count;
+use crate::options::ReadingOptions;
 use crate::output::Output;
 use crate::table;
 use clap::Args;
@@ -29,12 +30,15 @@ pub struct Evaluate {
     /// Rows with the target
     #[arg(long, value_name = "FILE")]
     data: PathBuf,
+
+    #[command(flatten)]
+    reading: ReadingOptions,
 }
 
 impl Evaluate {
     /// Answers.
     pub fn run(self, output: &Output) -> Result<(), Failure> {
-        let predictor = Predictor::new(read_model(&self.model)?)?;
+        let predictor = Predictor::new(read_model(&self.model)?)?.with_loading(self.reading.loading());
         let (found, unknown) = predictor.evaluate(&self.data)?;
         let target = &predictor.saved().target;
         let Some(found) = found else {

@@ -4,7 +4,9 @@ use crate::command::train::{NOT_PRIVATE, read_model};
 use crate::failure::Failure;
 use crate::file::{self, Reserved};
 use crate::number::count;
+use crate::options::ReadingOptions;
 use crate::output::Output;
+use crate::overwrite::{self, Kind};
 use clap::Args;
 use semidp_tabular::Predictor;
 use serde_json::json;
@@ -26,6 +28,9 @@ pub struct Predict {
     #[arg(long, value_name = "FILE")]
     data: PathBuf,
 
+    #[command(flatten)]
+    reading: ReadingOptions,
+
     /// Where to write the predictions, as CSV in the order of the rows
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
@@ -39,8 +44,9 @@ impl Predict {
             ("--data", Some(&self.data)),
             ("--out", Some(&self.out)),
         ])?;
+        overwrite::refuse_other("--out", &self.out, Kind::Predictions)?;
         let mut out = Reserved::new("--out", &self.out)?;
-        let predictor = Predictor::new(read_model(&self.model)?)?;
+        let predictor = Predictor::new(read_model(&self.model)?)?.with_loading(self.reading.loading());
         out.line(&csv_line(&predictor.headings()))?;
         let mut trouble = None;
         let rows = predictor.predict(&self.data, &mut |cells| {

@@ -1,9 +1,11 @@
 //! `semidp schema`: what the columns of a public file mean, to be checked and edited.
 
 use crate::failure::Failure;
+use crate::meaning::unclosed_note;
 use crate::number::nearest;
+use crate::options::ReadingOptions;
 use crate::output::Output;
-use crate::{file, table};
+use crate::{file, overwrite, table};
 use clap::Args;
 use semidp_table::{Kind, Schema};
 use serde_json::{Value, json};
@@ -25,6 +27,9 @@ pub struct SchemaCommand {
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     columns: Option<Vec<String>>,
 
+    #[command(flatten)]
+    reading: ReadingOptions,
+
     /// Write the schema (JSON) to this file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -34,9 +39,12 @@ impl SchemaCommand {
     /// Answers.
     pub fn run(self, output: &Output) -> Result<(), Failure> {
         file::refuse_same(&[("--public", Some(&self.public)), ("--out", self.out.as_ref())])?;
+        if let Some(out) = &self.out {
+            overwrite::refuse_other("--out", out, overwrite::Kind::Schema)?;
+        }
         let names: Option<Vec<&str>> =
             self.columns.as_ref().map(|names| names.iter().map(String::as_str).collect());
-        let inferred = Schema::infer(&self.public, names.as_deref())?;
+        let inferred = Schema::infer_with(&self.public, names.as_deref(), &self.reading.loading())?;
         let text = inferred.schema.to_json();
         if let Some(path) = &self.out {
             file::write("--out", path, &text)?;
@@ -62,6 +70,8 @@ impl SchemaCommand {
             let skipped =
                 skipped.map(|skipped| (skipped.name.clone(), format!("left out: it {}", skipped.reason)));
             table::facts(learned.chain(skipped).collect())
-        })
+        })?;
+        unclosed_note(inferred.unclosed).iter().for_each(|note| output.note(note));
+        Ok(())
     }
 }

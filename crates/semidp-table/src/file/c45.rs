@@ -9,8 +9,8 @@
 //! many there are: a column `x7` of which no row has a cell is one of missing cells. Where a schema is
 //! learned, which only public rows are for, the first row says how many there are.
 
-use super::Opened;
 use super::csv::{Columns, CsvFile, Style, bytes, column};
+use super::{MAX_COLUMNS, Opened, Reading};
 use crate::{Error, Result};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -18,17 +18,19 @@ use std::path::{Path, PathBuf};
 /// What the last column is called.
 const CLASS: &str = "class";
 
+/// Longest names file, in bytes without compression. Chosen, not measured: sixteen bytes for each of [`MAX_COLUMNS`] names.
+const MAX_NAMES_BYTES: u64 = 16 << 20;
+
 /// Opens a file of which `needed` columns are to be read, or of which all are to be learned.
-pub(super) fn open(
-    file: Opened,
-    gzip: bool,
-    rows_per_block: usize,
-    needed: Option<&[&str]>,
-) -> Result<CsvFile> {
+pub(super) fn open(file: Opened, gzip: bool, reading: Reading, needed: Option<&[&str]>) -> Result<CsvFile> {
     let stem = if gzip { file.path.with_extension("") } else { file.path.clone() };
     let names = names_file(&stem)?;
-    let style = Style { delimiter: b',', gzip, is_c45: true, has_one_column: false };
-    CsvFile::index(file, style, rows_per_block, |width| match (names, needed) {
+    let path = file.path.clone();
+    let style = Style::c45(gzip, reading.role);
+    CsvFile::open_c45(file, style, reading.rows_per_block, |width| match (names, needed) {
+        (None, None) if width > MAX_COLUMNS => {
+            Err(Error::unreadable(&path, format!("it has more than {MAX_COLUMNS} columns")))
+        }
         (Some((path, names)), None) if width != names.len() && width > 0 => {
             let reason = format!("it lists {} columns, but the first row has {width} cells", names.len());
             Err(Error::MalformedNames { path, reason })
@@ -66,7 +68,11 @@ fn names_file(stem: &Path) -> Result<Option<(PathBuf, Vec<String>)>> {
         let file = Opened::new(&path)?;
         let mut text = Vec::new();
         let mut bytes = bytes(file.again().map_err(|why| file.unreadable(why))?, gzip);
-        bytes.read_to_end(&mut text).map_err(|error| file.unreadable(error))?;
+        let most = MAX_NAMES_BYTES;
+        bytes.by_ref().take(most + 1).read_to_end(&mut text).map_err(|error| file.unreadable(error))?;
+        if text.len() as u64 > most {
+            return Err(file.unreadable("it is longer than 16 MiB"));
+        }
         return match names(&String::from_utf8_lossy(&text)) {
             Ok(names) => Ok(Some((path, names))),
             Err(reason) => Err(Error::MalformedNames { path, reason }),

@@ -2,42 +2,88 @@
 //! the file is opened counts the rows and notes where each block starts, so that blocks can be read in any
 //! order; a compressed file is one block.
 //!
-//! Ragged rows are no error: cells too few are missing, cells too many are not looked at. A blank line
-//! is no row, unless the file is CSV with one column: there it is a row whose cell is missing.
+//! The header line names the columns. It is no unit, and the header of a private file is taken to be public. Blank lines before it
+//! are skipped.
+//!
+//! In a private file **every line after the header is one unit**, whatever its bytes are: replacing it by other bytes without a line
+//! break changes the cells of this unit and nothing else. So a blank line is a unit, a comment of C4.5 is one, a quoted field
+//! ends with its line at the latest, and what breaks lines is settled by the header (`\n` in a file without one). A line that is
+//! ragged, broken or longer than [`MAX_LINE_BYTES`] is a unit with missing cells.
+//!
+//! In a public file blank lines are no rows (but in CSV of one column, where they are rows with a missing cell), nor are comments
+//! of C4.5, and a line that is too long is an error.
 
-use super::blank_lines::BlankLines;
+use super::fields::Fields;
+use super::lines::{LineBreak, Lines, MAX_LINE_BYTES, Quotes, skip_mark};
 use super::{CHANGED, FAILED};
-use super::{FileColumn, FileKind, Opened, Outcome, Show, TableFile, even_bounds, one_block};
+use super::{
+    FileColumn, FileKind, MAX_COLUMNS, Opened, Outcome, Reading, Role, Show, TableFile, even_bounds,
+    one_block,
+};
+use crate::Result;
 use crate::cell::Cells;
-use crate::{Error, Result};
-use csv::{ByteRecord, Reader, ReaderBuilder};
 use flate2::read::MultiGzDecoder;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+
+/// Longest header line, in bytes. Chosen, not measured: sixteen bytes for each of [`MAX_COLUMNS`] names.
+const MAX_HEADER_BYTES: usize = 16 << 20;
+
+/// Bytes that are read at a time.
+const BUFFER_BYTES: usize = 1 << 16;
 
 pub(super) struct CsvFile {
     file: Opened,
     style: Style,
     columns: Columns,
     bounds: Vec<usize>,
-    /// The byte at which each block starts.
+    /// The byte at which each block starts, in the text without compression.
     starts: Vec<u64>,
+    /// Rows that open a quote and do not close it.
+    unclosed: usize,
 }
 
-/// How the text is written.
+/// How the text is written, and who its rows belong to.
 #[derive(Clone, Copy)]
 pub(super) struct Style {
-    pub(super) delimiter: u8,
-    pub(super) gzip: bool,
+    delimiter: u8,
+    gzip: bool,
     /// Without header line and quotes, with comments, and perhaps a full stop at the end of a row.
-    pub(super) is_c45: bool,
-    /// Of CSV. Then the file is read as a whole, with its blank lines.
-    pub(super) has_one_column: bool,
+    is_c45: bool,
+    role: Role,
+    line_break: LineBreak,
+    quotes: Quotes,
+    /// Of CSV: a blank line is a row.
+    has_one_column: bool,
 }
 
 impl Style {
-    fn is_whole(self) -> bool {
-        self.gzip || self.has_one_column
+    /// CSV with a header line, which settles what breaks lines.
+    fn csv(delimiter: u8, gzip: bool, reading: Reading) -> Self {
+        let quotes = if reading.multiline { Quotes::AcrossLines { delimiter } } else { Quotes::WithinLine };
+        let (line_break, role) = (LineBreak::Any, reading.role);
+        Self { delimiter, gzip, is_c45: false, role, line_break, quotes, has_one_column: false }
+    }
+
+    /// The convention of C4.5.
+    pub(super) fn c45(gzip: bool, role: Role) -> Self {
+        let line_break = match role {
+            Role::Public => LineBreak::Any,
+            Role::Private => LineBreak::Feed,
+        };
+        let (delimiter, quotes) = (b',', Quotes::WithinLine);
+        Self { delimiter, gzip, is_c45: true, role, line_break, quotes, has_one_column: false }
+    }
+
+    /// Whether a line is a row. In a private file each is; in a public one the text of a line may say that it is none.
+    fn is_row(self, line: Option<&[u8]>) -> bool {
+        match (self.role, line) {
+            (Role::Private, _) | (Role::Public, None) => true,
+            (Role::Public, Some(line)) if self.is_c45 => {
+                !matches!(line.trim_ascii_start().first(), None | Some(b'|'))
+            }
+            (Role::Public, Some(line)) => self.has_one_column || !line.is_empty(),
+        }
     }
 }
 
@@ -65,60 +111,120 @@ pub(super) fn column(name: String) -> FileColumn {
 
 impl CsvFile {
     /// A file with a header line.
-    pub(super) fn open(file: Opened, delimiter: u8, gzip: bool, rows_per_block: usize) -> Result<Self> {
-        let mut style = Style { delimiter, gzip, is_c45: false, has_one_column: false };
-        let name = |cell: &[u8]| String::from_utf8_lossy(cell.trim_ascii()).into_owned();
-        let naming = "; its columns are those that its first line names";
-        let columns = match Rows::all(&file, style)?.next().map_err(|error| failure(&file, error))? {
-            Some(header) => Columns::in_order(header.iter().map(name), naming),
-            None => return Err(file.unreadable("it has no header line")),
+    pub(super) fn open(file: Opened, delimiter: u8, gzip: bool, reading: Reading) -> Result<Self> {
+        let mut style = Style::csv(delimiter, gzip, reading);
+        let mut lines = style.first_line(&file)?;
+        let failed = |error: io::Error| file.unreadable(error);
+        let header = loop {
+            match lines.next().map_err(failed)? {
+                None => return Err(file.unreadable("it has no header line")),
+                Some(line) => match line.text {
+                    Some([]) => {}
+                    Some(text) if text.len() <= MAX_HEADER_BYTES => break text.to_vec(),
+                    _ => return Err(file.unreadable("its header line is longer than 16 MiB")),
+                },
+            }
         };
+        let mut names = Fields::new(delimiter, true, MAX_COLUMNS + 1);
+        names.split(Some(&header));
+        if names.count() > MAX_COLUMNS {
+            return Err(file.unreadable(format!("it has more than {MAX_COLUMNS} columns")));
+        }
+        let name = |cell| {
+            let cell = names.get(Some(&header), cell).unwrap_or_default();
+            String::from_utf8_lossy(cell.trim_ascii()).into_owned()
+        };
+        let naming = "; its columns are those that its first line names";
+        let columns = Columns::in_order((0..names.count()).map(name), naming);
+        if style.role == Role::Private {
+            style.line_break = lines.settle().map_err(failed)?;
+        }
         style.has_one_column = columns.listed.len() == 1;
-        Self::index(file, style, rows_per_block, |_| Ok(columns))
+        Self::index(file, style, lines, reading.rows_per_block, |_| Ok(columns))
     }
 
-    /// Counts the rows. The columns may depend on the number of cells in the first.
-    pub(super) fn index(
+    /// A file without one.
+    pub(super) fn open_c45(
         file: Opened,
         style: Style,
         rows_per_block: usize,
         columns: impl FnOnce(usize) -> Result<Columns>,
     ) -> Result<Self> {
-        let mut rows = Rows::all(&file, style)?;
-        if !style.is_c45 {
-            rows.next().map_err(|error| failure(&file, error))?;
-        }
-        let (mut count, mut starts, mut width) = (0usize, Vec::new(), 0);
-        while let Some(row) = rows.next().map_err(|error| failure(&file, error))? {
+        let lines = style.first_line(&file)?;
+        Self::index(file, style, lines, rows_per_block, columns)
+    }
+
+    /// Counts the rows. The columns may depend on the number of cells in the first.
+    fn index(
+        file: Opened,
+        style: Style,
+        mut lines: Lines<Box<dyn BufRead>>,
+        rows_per_block: usize,
+        columns: impl FnOnce(usize) -> Result<Columns>,
+    ) -> Result<Self> {
+        let mut fields =
+            Fields::new(style.delimiter, !style.is_c45, if style.is_c45 { 0 } else { MAX_COLUMNS });
+        let (mut count, mut starts, mut width, mut unclosed) = (0usize, Vec::new(), 0, 0);
+        while let Some(line) = lines.next().map_err(|error| file.unreadable(error))? {
+            if line.text.is_none() && style.role == Role::Public {
+                let place = format!(
+                    "the line that starts at byte {} is longer than {MAX_LINE_BYTES} bytes",
+                    line.start
+                );
+                return Err(file.unreadable(place));
+            }
+            if !style.is_row(line.text) {
+                continue;
+            }
+            if style.role == Role::Public && (count == 0 || !style.is_c45 && line.text.is_some_and(has_quote))
+            {
+                fields.split(line.text);
+                unclosed += usize::from(fields.is_unclosed());
+            }
             if count == 0 {
-                width = row.len();
+                width = fields.count();
             }
             if count.is_multiple_of(rows_per_block) {
-                starts.push(row.position().map_or(0, |position| position.byte()));
+                starts.push(line.start);
             }
             count += 1;
         }
-        let bounds = if style.is_whole() { one_block(count) } else { even_bounds(count, rows_per_block) };
-        Ok(Self { columns: columns(width)?, file, style, bounds, starts })
+        let bounds = if style.gzip { one_block(count) } else { even_bounds(count, rows_per_block) };
+        Ok(Self { columns: columns(width)?, file, style, bounds, starts, unclosed })
     }
 
-    /// A reader of which the next row is the first of a block.
-    fn at(&self, block: usize) -> std::result::Result<Rows, &'static str> {
-        let mut file = self.file.again()?;
-        let start = if self.style.is_whole() { 0 } else { self.starts[block] };
-        if start == 0 {
-            let mut rows = Rows::new(file, self.style);
-            // Rows of CSV never start where the file does.
-            if !self.style.is_c45 && rows.next().map_err(|_| FAILED)?.is_none() {
-                return Err(CHANGED);
-            }
-            return Ok(rows);
+    /// The lines of a block.
+    fn at(&self, block: usize) -> std::result::Result<Lines<Box<dyn BufRead>>, &'static str> {
+        let (mut file, start) = (self.file.again()?, self.starts[block]);
+        if self.style.gzip {
+            let mut text = self.style.buffered(file);
+            io::copy(&mut text.by_ref().take(start), &mut io::sink()).map_err(|_| FAILED)?;
+            return Ok(self.style.lines(text, start));
         }
         file.seek(SeekFrom::Start(start)).map_err(|_| FAILED)?;
-        // After a line end a byte order mark is text. Without one the reader would drop it, and
-        // perhaps a row with it.
-        Ok(Rows::of(Box::new(b"\n".chain(file)), self.style))
+        Ok(self.style.lines(self.style.buffered(file), start))
     }
+}
+
+impl Style {
+    /// The lines of a file from its start, which a byte order mark may precede.
+    fn first_line(self, file: &Opened) -> Result<Lines<Box<dyn BufRead>>> {
+        let bytes = bytes(file.again().map_err(|why| file.unreadable(why))?, self.gzip);
+        let (text, mark) = skip_mark(bytes).map_err(|error| file.unreadable(error))?;
+        Ok(self.lines(Box::new(BufReader::with_capacity(BUFFER_BYTES, text)), mark))
+    }
+
+    fn buffered(self, file: File) -> Box<dyn BufRead> {
+        Box::new(BufReader::with_capacity(BUFFER_BYTES, bytes(file, self.gzip)))
+    }
+
+    fn lines(self, text: Box<dyn BufRead>, start: u64) -> Lines<Box<dyn BufRead>> {
+        Lines::new(text, start, self.line_break, self.quotes)
+    }
+}
+
+fn has_quote(line: &[u8]) -> bool {
+    memchr::memchr(b'"', line).is_some()
 }
 
 impl TableFile for CsvFile {
@@ -134,16 +240,28 @@ impl TableFile for CsvFile {
         &self.bounds
     }
 
+    fn unclosed(&self) -> usize {
+        self.unclosed
+    }
+
     fn read(&self, block: usize, wanted: &[usize], cells: &mut [Cells], show: &mut Show<'_>) -> Outcome {
-        let mut reader = self.at(block)?;
+        let (style, mut lines) = (self.style, self.at(block)?);
         let wanted: Vec<usize> = wanted.iter().map(|&column| self.columns.cells[column]).collect();
+        let max_cells = wanted.iter().max().map_or(0, |&most| most.saturating_add(1));
+        let mut fields = Fields::new(style.delimiter, !style.is_c45, max_cells);
         show.all(self.bounds[block + 1] - self.bounds[block], cells, |cells, rows| {
             for _ in 0..rows {
-                let row = reader.next().map_err(|_| FAILED)?.ok_or(CHANGED)?;
+                let line = loop {
+                    let line = lines.next().map_err(|_| FAILED)?.ok_or(CHANGED)?.text;
+                    if style.is_row(line) {
+                        break line;
+                    }
+                };
+                fields.split(line);
                 // The cell from which a full stop is taken.
-                let last = if self.style.is_c45 { row.len().checked_sub(1) } else { None };
+                let last = if style.is_c45 { fields.count().checked_sub(1) } else { None };
                 for (cells, &place) in cells.iter_mut().zip(&wanted) {
-                    let cell = row.get(place);
+                    let cell = fields.get(line, place);
                     cells.push_text(if Some(place) == last { cell.map(without_stop) } else { cell });
                 }
             }
@@ -157,67 +275,10 @@ fn without_stop(cell: &[u8]) -> &[u8] {
     cell.strip_suffix(b".").unwrap_or(cell)
 }
 
-/// The rows of a file one after the other, its header line among them.
-struct Rows {
-    reader: Reader<Box<dyn Read>>,
-    record: ByteRecord,
-    is_c45: bool,
-}
-
-impl Rows {
-    fn all(file: &Opened, style: Style) -> Result<Self> {
-        Ok(Self::new(file.again().map_err(|why| file.unreadable(why))?, style))
-    }
-
-    fn new(file: File, style: Style) -> Self {
-        let bytes = bytes(file, style.gzip);
-        Self::of(if style.has_one_column { Box::new(BlankLines::new(bytes)) } else { bytes }, style)
-    }
-
-    fn of(bytes: Box<dyn Read>, style: Style) -> Self {
-        // The header is a record like any other here: the `csv` crate treats it so when it counts bytes.
-        let reader = ReaderBuilder::new()
-            .delimiter(style.delimiter)
-            .quoting(!style.is_c45)
-            .has_headers(false)
-            .flexible(true)
-            .buffer_capacity(1 << 16)
-            .from_reader(bytes);
-        Self { reader, record: ByteRecord::new(), is_c45: style.is_c45 }
-    }
-
-    fn next(&mut self) -> std::result::Result<Option<&ByteRecord>, csv::Error> {
-        // Not the reader's own comments: they would go on after a carriage return.
-        while self.reader.read_byte_record(&mut self.record)? {
-            if !(self.is_c45 && is_no_row(&self.record)) {
-                return Ok(Some(&self.record));
-            }
-        }
-        Ok(None)
-    }
-}
-
-/// Whether a line of C4.5 is blank or a comment. Without quotes a record is a line.
-fn is_no_row(record: &ByteRecord) -> bool {
-    match record.get(0).map(<[u8]>::trim_ascii) {
-        Some([]) => record.len() == 1,
-        Some([first, ..]) => *first == b'|',
-        None => true,
-    }
-}
-
 pub(super) fn bytes(file: File, gzip: bool) -> Box<dyn Read> {
     if gzip {
         Box::new(MultiGzDecoder::new(std::io::BufReader::with_capacity(1 << 16, file)))
     } else {
         Box::new(file)
-    }
-}
-
-/// With bytes and ragged rows allowed, only the file itself can fail.
-fn failure(file: &Opened, error: csv::Error) -> Error {
-    match error.into_kind() {
-        csv::ErrorKind::Io(error) => file.unreadable(error),
-        _ => file.unreadable("it is not CSV"),
     }
 }

@@ -242,6 +242,103 @@ pub fn is_sparse(path: &Path) -> bool {
     attached(path).ok().flatten().is_some_and(|table| table.is_sparse())
 }
 
+/// Whether these are the paths of attached tables that have a number in common: by its address, never by its value.
+///
+/// Two views of one array that have no number in common, such as its first rows and its last or every other row, share nothing.
+/// Where strides differ so that it is not known for sure, they count as sharing.
+pub fn shares_memory(one: &Path, other: &Path) -> bool {
+    let (Ok(Some(one)), Ok(Some(other))) = (attached(one), attached(other)) else { return false };
+    let spans = |table: &MemoryTable| table.views().iter().filter_map(Spans::of).collect::<Vec<_>>();
+    let other = spans(&other);
+    spans(&one).iter().any(|one| other.iter().any(|other| one.meets(other)))
+}
+
+/// Where the numbers of a view are: runs at equal distances, of numbers at equal distances. In bytes.
+#[derive(Debug, Clone, Copy)]
+struct Spans {
+    first: usize,
+    runs: usize,
+    run_stride: usize,
+    numbers: usize,
+    stride: usize,
+    size: usize,
+}
+
+impl Spans {
+    /// None of a view without numbers.
+    fn of(view: &View<'_>) -> Option<Self> {
+        let start = |numbers: Numbers<'_>| match numbers {
+            Numbers::F32(numbers) => (numbers.as_ptr().addr(), size_of::<f32>(), numbers.len()),
+            Numbers::F64(numbers) => (numbers.as_ptr().addr(), size_of::<f64>(), numbers.len()),
+        };
+        let (first, size, runs, numbers) = match *view {
+            View::Sparse { numbers, .. } => {
+                let (first, size, count) = start(numbers);
+                (first, size, (1, 0), (count, size))
+            }
+            View::Dense { numbers, rows, columns, row_stride, column_stride } => {
+                let (first, size, _) = start(numbers);
+                let (by_row, by_column) = ((rows, row_stride * size), (columns, column_stride * size));
+                // Runs are rows, or columns of an array by columns.
+                if by_row.1 >= by_column.1 {
+                    (first, size, by_row, by_column)
+                } else {
+                    (first, size, by_column, by_row)
+                }
+            }
+        };
+        let is_empty = runs.0 == 0 || numbers.0 == 0;
+        (!is_empty).then_some(Self {
+            first,
+            runs: runs.0,
+            run_stride: runs.1,
+            numbers: numbers.0,
+            stride: numbers.1,
+            size,
+        })
+    }
+
+    /// The bytes from the first to the last of a run.
+    fn run_bytes(&self) -> usize {
+        (self.numbers - 1) * self.stride + self.size
+    }
+
+    /// Whether runs follow each other without overlapping.
+    fn is_apart(&self) -> bool {
+        self.runs == 1 || self.run_stride >= self.run_bytes()
+    }
+
+    fn meets(&self, other: &Self) -> bool {
+        let end = |all: &Self| all.first + (all.runs - 1) * all.run_stride + all.run_bytes();
+        if self.first >= end(other) || other.first >= end(self) {
+            return false;
+        }
+        if !self.is_apart() || !other.is_apart() {
+            return true;
+        }
+        let (mut i, mut j) = (0, 0);
+        while i < self.runs && j < other.runs {
+            let (one, two) = (self.first + i * self.run_stride, other.first + j * other.run_stride);
+            let (one_end, two_end) = (one + self.run_bytes(), two + other.run_bytes());
+            if one < two_end && two < one_end && self.runs_meet(other, one.abs_diff(two), one <= two) {
+                return true;
+            }
+            if one_end <= two_end { i += 1 } else { j += 1 }
+        }
+        false
+    }
+
+    /// Whether two runs that overlap, the second so many bytes after the first or before it, have a number in common.
+    fn runs_meet(&self, other: &Self, distance: usize, is_after: bool) -> bool {
+        if self.numbers == 1 || other.numbers == 1 || self.stride != other.stride || self.stride == 0 {
+            return true;
+        }
+        let (before, after) = if is_after { (self, other) } else { (other, self) };
+        let rest = distance % self.stride;
+        rest < before.size || rest + after.size > self.stride
+    }
+}
+
 /// Neither cells nor their number.
 impl fmt::Debug for MemoryTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,8 +1,9 @@
 //! Files of each format as columns of cells in blocks of rows.
 
-mod blank_lines;
 mod c45;
 mod csv;
+mod fields;
+mod lines;
 pub(crate) mod memory;
 mod npy;
 mod npy_header;
@@ -28,6 +29,11 @@ pub(crate) trait TableFile: Send + Sync {
 
     /// Where blocks start, and last where they end: one number more than there are blocks.
     fn bounds(&self) -> &[usize];
+
+    /// Rows of a public file of text that open a quote and do not close it. Zero for a private file: it is not counted there.
+    fn unclosed(&self) -> usize {
+        0
+    }
 
     /// Reads the `wanted` columns of a block into `cells` and shows them, a piece of `rows_per_piece` rows
     /// or less at a time. `cells` are in the order of `wanted`.
@@ -87,16 +93,34 @@ pub(crate) enum FileKind {
     Unsupported(String),
 }
 
+/// More columns than these are a broken header rather than a table, and would fill the memory with names.
+pub(crate) const MAX_COLUMNS: usize = 1 << 20;
+
+/// Whose rows a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Rows that may be looked at: some lines of text may be no rows, and a file may be refused for what a row says.
+    Public,
+    /// Rows to protect: each line is one unit, whatever it says.
+    Private,
+}
+
+/// How a file is read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reading {
+    pub(crate) role: Role,
+    /// Rows in a block of a file without compression and without blocks of its own.
+    pub(crate) rows_per_block: usize,
+    /// Whether a quoted field of CSV may span lines.
+    pub(crate) multiline: bool,
+}
+
 const ENDINGS: &str = ".csv, .tsv, .data, .test, .npy, any of these with .gz, .parquet or .npz";
 
-/// Opens a file of the format that its name says. A file without compression has `rows_per_block`
-/// rows a block, unless it has blocks of its own. A file that does not name its columns has those that are
+/// Opens a file of the format that its name says. A file that does not name its columns has those that are
 /// `needed`; if all are, it must be public.
-pub(crate) fn open(
-    path: &Path,
-    rows_per_block: usize,
-    needed: Option<&[&str]>,
-) -> Result<Box<dyn TableFile>> {
+pub(crate) fn open(path: &Path, reading: Reading, needed: Option<&[&str]>) -> Result<Box<dyn TableFile>> {
+    let rows_per_block = reading.rows_per_block;
     if let Some(table) = memory::attached(path)? {
         return Ok(Box::new(memory::MemoryFile::new(table, rows_per_block)));
     }
@@ -107,9 +131,9 @@ pub(crate) fn open(
     };
     let opened = Opened::new(path);
     Ok(match name.rsplit_once('.').map(|(_, ending)| ending) {
-        Some("csv") => Box::new(csv::CsvFile::open(opened?, b',', gzip, rows_per_block)?),
-        Some("tsv") => Box::new(csv::CsvFile::open(opened?, b'\t', gzip, rows_per_block)?),
-        Some("data" | "test") => Box::new(c45::open(opened?, gzip, rows_per_block, needed)?),
+        Some("csv") => Box::new(csv::CsvFile::open(opened?, b',', gzip, reading)?),
+        Some("tsv") => Box::new(csv::CsvFile::open(opened?, b'\t', gzip, reading)?),
+        Some("data" | "test") => Box::new(c45::open(opened?, gzip, reading, needed)?),
         Some("npy") => Box::new(npy::NpyFile::open(opened?, gzip, rows_per_block)?),
         Some("npz") if !gzip => Box::new(npz::NpzFile::open(opened?)?),
         Some("parquet") if !gzip => Box::new(parquet::ParquetFile::open(opened?)?),

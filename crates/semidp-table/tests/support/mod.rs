@@ -12,7 +12,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use semidp_core::{Adjacency, Block, BlockSource, Private, Session};
-use semidp_table::{Column, Encoding, Kind, LoadOptions, Schema, Table, open_private};
+use semidp_table::{Column, Encoding, Kind, LoadOptions, Schema, Table, open_private, open_public};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -161,4 +161,10 @@ pub fn declassified(table: Private<Table>) -> Table {
 pub fn private_rows(path: &Path, schema: &Schema) -> Vec<Vec<f32>> {
     let encoding = Encoding::identity(schema).unwrap();
     rows(&declassified(open_private(path, schema, &encoding, LoadOptions::default()).unwrap()))
+}
+
+/// The rows of a public file, as they are encoded by default.
+pub fn public_rows(path: &Path, schema: &Schema) -> Vec<Vec<f32>> {
+    let encoding = Encoding::identity(schema).unwrap();
+    rows(&*open_public(path, schema, &encoding, LoadOptions::default()).unwrap())
 }

@@ -105,6 +105,17 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// As a count of refused reports is labelled.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mixture => "other parameters",
+            Self::Replay => "known id",
+            Self::Width => "wrong width",
+            Self::NotFinite => "not finite",
+            Self::Support => "impossible length",
+        }
+    }
+
     /// In words.
     pub fn reason(self) -> &'static str {
         match self {

@@ -2,16 +2,19 @@
 
 use super::centre::Centre;
 use super::columns::{Columns, Wishes};
-use super::estimate::{Estimate, Known};
-use super::reports;
+use super::estimate::{Estimate, Known, SkippedReports};
+use super::expected::Expected;
+use super::reports::{self, Skipped};
 use crate::failure::Failure;
 use crate::file::{self, Reserved};
 use crate::number;
+use crate::options::ReadingOptions;
 use crate::output::Output;
+use crate::overwrite;
 use crate::progress;
 use clap::Args;
 use semidp::local::{Aggregate, Combination, PublicRows, Setting, best, combinations};
-use semidp_table::{LoadOptions, open_public};
+use semidp_table::open_public;
 use std::path::PathBuf;
 
 const EXAMPLE: &str = "\
@@ -46,13 +49,23 @@ pub struct Aggregation {
     #[arg(long, value_name = "auto|NAME", default_value = "auto")]
     estimator: String,
 
-    /// Refuse another number of reports than this
+    /// Leave out lines that are no reports of this round, and count them; what reports must say of themselves must be given then
+    #[arg(long)]
+    skip_invalid: bool,
+
+    #[command(flatten)]
+    expected: Expected,
+
+    /// Refuse another number of reports than this; lines that are left out count
     #[arg(long, value_name = "N", value_parser = number::whole("expect-reports", 0), allow_hyphen_values = true)]
     expect_reports: Option<u64>,
 
     /// Root of a row's total variance [default: learned from the public rows, or the largest it can be]
     #[arg(long, value_name = "V", value_parser = number::positive("std"), allow_hyphen_values = true)]
     std: Option<f64>,
+
+    #[command(flatten)]
+    reading: ReadingOptions,
 
     /// Write the answer (JSON) to this file
     #[arg(long, value_name = "FILE")]
@@ -61,7 +74,7 @@ pub struct Aggregation {
 
 impl Aggregation {
     /// Answers.
-    pub fn run(self, output: &Output) -> Result<(), Failure> {
+    pub fn run(mut self, output: &Output) -> Result<(), Failure> {
         let known = ["auto", "throw-away", "ldp", "semi-ldp-uniform", "semi-ldp-weighted"];
         if !known.contains(&self.estimator.as_str()) {
             let (found, names) = (&self.estimator, known.join(", "));
@@ -81,17 +94,33 @@ impl Aggregation {
             file::refuse_same(&files)?;
             files.pop();
         }
+        if let Some(path) = &self.out {
+            overwrite::refuse_other("--out", path, overwrite::Kind::Answer)?;
+        }
         let out = self.out.as_ref().map(|path| Reserved::new("--out", path)).transpose()?;
         // The small files first: whatever is wrong with them should be known before a long file is read.
         let centre = self.centre.as_deref().map(Centre::read).transpose()?;
         let columns = self.public_columns(centre.as_ref())?;
 
         let bar = progress::counter(output, "reports");
-        let mut all = None;
-        let read = self.reports.iter().try_for_each(|path| reports::add_file(&mut all, path, &|| bar.inc(1)));
+        let must = self.skip_invalid.then_some("--skip-invalid");
+        let expected = std::mem::take(&mut self.expected).header(
+            must,
+            self.names(columns.as_ref()).map(|names| names.len()),
+            centre.as_ref().map(Centre::fingerprint),
+        )?;
+        let mut all = expected.map(Aggregate::new).transpose()?;
+        let mut skipped = self.skip_invalid.then(Skipped::default);
+        let read = self
+            .reports
+            .iter()
+            .try_for_each(|path| reports::add_file(&mut all, path, skipped.as_mut(), &|| bar.inc(1)));
         bar.finish_and_clear();
         read?;
-        let count = all.as_ref().map_or(0, Aggregate::len);
+        // Without a report the public rows answer alone, whatever reports should have been.
+        let all = all.filter(|all| !all.is_empty());
+        let count =
+            all.as_ref().map_or(0, Aggregate::len) + skipped.as_ref().map_or(0, |skipped| skipped.count);
         if let Some(expected) = self.expect_reports.filter(|expected| *expected != count) {
             return Err(Failure::input(
                 format!("--expect-reports is {expected}, but there are {count} reports"),
@@ -101,9 +130,9 @@ impl Aggregation {
         let estimate = match &all {
             Some(all) => {
                 self.refuse_other_vectors(all, columns.as_ref(), centre.as_ref())?;
-                self.combine(all, columns.as_ref())?
+                self.combine(all, columns.as_ref(), skipped)?
             }
-            None => self.public_alone(columns.as_ref())?,
+            None => self.public_alone(columns.as_ref())?.skipping(skipped),
         };
         let estimate = estimate.about(centre.as_ref()).named(self.names(columns.as_ref()));
 
@@ -135,6 +164,7 @@ impl Aggregation {
             public: self.public.as_deref(),
             columns: self.columns.as_deref(),
             centre,
+            loading: self.reading.loading(),
         };
         wishes.columns_of(None).map(Some)
     }
@@ -186,7 +216,7 @@ impl Aggregation {
         radius: Option<f64>,
     ) -> Result<Option<PublicRows>, Failure> {
         let (Some(path), Some(columns)) = (&self.public, columns) else { return Ok(None) };
-        let opened = open_public(path, &columns.schema, &columns.encoding, LoadOptions::default());
+        let opened = open_public(path, &columns.schema, &columns.encoding, self.reading.loading());
         match opened {
             Ok(rows) => Ok(Some(PublicRows::of(&rows, radius)?)),
             // A schema was given, and there is nobody.
@@ -195,16 +225,29 @@ impl Aggregation {
         }
     }
 
-    fn combine(&self, all: &Aggregate, columns: Option<&Columns>) -> Result<Estimate, Failure> {
+    fn combine(
+        &self,
+        all: &Aggregate,
+        columns: Option<&Columns>,
+        skipped: Option<Skipped>,
+    ) -> Result<Estimate, Failure> {
         let radius = all.header().radius;
         let public = self.public_rows(columns, Some(radius))?;
-        let setting = match &public {
-            Some(public) => public.setting(all.len(), radius, self.std)?,
+        let setting = |reports: u64| match &public {
+            Some(public) => public.setting(reports, radius, self.std),
             None => {
-                let setting = Setting::new(all.len(), 0, radius)?;
-                self.std.map_or(Ok(setting), |std| setting.with_moments(0.0, std))?
+                let setting = Setting::new(reports, 0, radius)?;
+                self.std.map_or(Ok(setting), |std| setting.with_moments(0.0, std))
             }
         };
+        // How much reports weigh if so many are accepted: the choice of the estimator depends on their number too.
+        let weight = |reports: u64| -> Result<f64, Failure> {
+            if reports == 0 {
+                return Ok(0.0);
+            }
+            Ok(self.chosen(&combinations(&setting(reports)?, all.cap()))?.private_weight)
+        };
+        let setting = setting(all.len())?;
         let offers = combinations(&setting, all.cap());
         let chosen = self.chosen(&offers)?;
         let mean = all.mean();
@@ -217,7 +260,11 @@ impl Aggregation {
             (None, None) => Known::Worst,
         };
         let count = public.as_ref().map_or(0, PublicRows::count);
-        Estimate::of_reports(estimate, chosen, offers, all, count, (setting.std(), known))
+        let skipped = match skipped {
+            None => None,
+            Some(skipped) => Some(SkippedReports::of(skipped, all, mean.as_deref(), public_mean, &weight)?),
+        };
+        Estimate::of_reports(estimate, chosen, offers, all, count, (setting.std(), known), skipped)
     }
 
     fn chosen(&self, offers: &[Combination]) -> Result<Combination, Failure> {

@@ -3,7 +3,7 @@
 use super::centre::Centre;
 use crate::failure::Failure;
 use crate::meaning::Meaning;
-use semidp_table::{Column, Encoding, Feature, Kind, Schema};
+use semidp_table::{Column, Encoding, Feature, Kind, LoadOptions, Schema};
 use std::path::Path;
 
 /// Where the meaning of columns may come from.
@@ -12,6 +12,8 @@ pub struct Wishes<'a> {
     pub public: Option<&'a Path>,
     pub columns: Option<&'a [String]>,
     pub centre: Option<&'a Centre>,
+    /// How files are read.
+    pub loading: LoadOptions,
 }
 
 /// What rows mean, and the vectors that they become.
@@ -29,11 +31,16 @@ impl Wishes<'_> {
         let names = names.as_deref();
         let mut notes = Vec::new();
         let schema = match own.filter(|_| self.schema.is_none() && self.public.is_none()) {
-            Some(path) => plain(Schema::of_numbers(path, names)?, self.centre)?,
+            Some(path) => plain(Schema::of_numbers_with(path, names, &self.loading)?, self.centre)?,
             None => {
                 let without_public = "or give --public";
-                let meaning =
-                    Meaning { schema: self.schema, public: self.public, columns: names, without_public };
+                let meaning = Meaning {
+                    schema: self.schema,
+                    public: self.public,
+                    columns: names,
+                    loading: self.loading.clone(),
+                    without_public,
+                };
                 meaning.find(|schema, notes| chosen(schema, names, notes), &mut notes)?.0
             }
         };

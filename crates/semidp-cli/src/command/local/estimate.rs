@@ -1,6 +1,7 @@
 //! The server's answer.
 
 use super::centre::Centre;
+use super::reports::Skipped;
 use crate::failure::Failure;
 use crate::number::{count, exact, nearest};
 use crate::output::Output;
@@ -31,6 +32,50 @@ impl Known {
     }
 }
 
+/// Reports that were left out, and how far they could have moved the mean.
+pub struct SkippedReports {
+    all: Skipped,
+    /// How far one person could have moved the mean by one line that is a report or none.
+    influence: f64,
+    /// How far the mean would have moved at most, had all of these been reports.
+    all_influence: f64,
+}
+
+impl SkippedReports {
+    /// Of a mean of m accepted reports no longer than B, the mean M of which has the weight w(m); the mean P of public rows has the rest.
+    ///
+    /// One line changes m, too: who sends an invalid line is not counted. With f(m) = w(m) M + (1 − w(m)) P, and |r − M| ≤ 2B for every
+    /// report r,
+    ///
+    /// * another report in the place of an accepted one moves f by at most w(m)·2B/m;
+    /// * without one of the accepted, |f(m) − f(m−1)| ≤ w(m−1)·2B/m + |w(m) − w(m−1)|·|M − P|;
+    /// * with s of the skipped lines as reports, |f(m+s) − f(m)| ≤ w(m+s)·2Bs/(m+s) + |w(m+s) − w(m)|·|M − P|.
+    pub fn of(
+        skipped: Skipped,
+        all: &Aggregate,
+        mean: Option<&[f64]>,
+        public: Option<&[f64]>,
+        weight: &dyn Fn(u64) -> Result<f64, Failure>,
+    ) -> Result<Self, Failure> {
+        let m = all.len();
+        let diameter = all.influence() * m as f64;
+        let gap = mean.zip(public).map_or(0.0, |(mean, public)| {
+            mean.iter().zip(public).map(|(mean, public)| (mean - public).powi(2)).sum::<f64>().sqrt()
+        });
+        let here = weight(m)?;
+        let replaced = here * diameter / m as f64;
+        let fewer = weight(m - 1)?;
+        let removed = fewer * diameter / m as f64 + (here - fewer).abs() * gap;
+        let added = |s: u64| -> Result<f64, Failure> {
+            let more = weight(m + s)?;
+            Ok(more * diameter * s as f64 / (m + s) as f64 + (more - here).abs() * gap)
+        };
+        let influence = replaced.max(removed).max(if skipped.count > 0 { added(1)? } else { 0.0 });
+        let all_influence = if skipped.count > 0 { added(skipped.count)? } else { 0.0 };
+        Ok(Self { all: skipped, influence, all_influence })
+    }
+}
+
 /// A mean and everything known about it.
 pub struct Estimate {
     columns: Option<Vec<String>>,
@@ -45,6 +90,8 @@ pub struct Estimate {
     /// How far one person could have moved the mean, by any report at all.
     influence: f64,
     std: Option<(f64, Known)>,
+    /// None where an invalid line refuses the whole.
+    skipped: Option<SkippedReports>,
     certificate: Certificate,
 }
 
@@ -57,6 +104,7 @@ impl Estimate {
         all: &Aggregate,
         public: u64,
         std: (f64, Known),
+        skipped: Option<SkippedReports>,
     ) -> Result<Self, Failure> {
         Ok(Self {
             columns: None,
@@ -68,8 +116,12 @@ impl Estimate {
             header: Some(all.header().clone()),
             reports: all.len(),
             public,
-            influence: chosen.private_weight * all.influence(),
+            influence: match &skipped {
+                Some(skipped) => skipped.influence,
+                None => chosen.private_weight * all.influence(),
+            },
             std: Some(std),
+            skipped,
             certificate: certificate(all, std)?,
         })
     }
@@ -91,6 +143,7 @@ impl Estimate {
             public: public.count(),
             influence: 0.0,
             std,
+            skipped: None,
             certificate: Certificate::issue(
                 Vec::new(),
                 Adjacency::ReplaceOne,
@@ -107,6 +160,12 @@ impl Estimate {
             self.mean.iter_mut().zip(&centre.numbers).for_each(|(mean, centre)| *mean += centre);
         }
         self
+    }
+
+    /// Of public rows alone, although there were lines that should have been reports.
+    pub fn skipping(self, skipped: Option<Skipped>) -> Self {
+        let skipped = skipped.map(|all| SkippedReports { all, influence: 0.0, all_influence: f64::NAN });
+        Self { skipped, ..self }
     }
 
     /// With names for its numbers.
@@ -132,6 +191,9 @@ impl Estimate {
             "n_public": self.public,
             "private_weight": self.private_weight,
             "influence": self.influence,
+            "skipped_reports": self.skipped.as_ref().map_or(0, |skipped| skipped.all.count),
+            "skipped_reasons": self.skipped.as_ref().map(|skipped| &skipped.all.reasons),
+            "skipped_influence": self.skipped.as_ref().map(|skipped| skipped.all_influence),
             "std": self.std.map(|(std, known)| json!({ "value": std, "source": known.source() })),
             "round": header.map(|header| &header.round),
             "mechanism": header.map(|header| &header.mechanism),
@@ -180,6 +242,22 @@ impl Estimate {
                 ));
             }
             None => points.push("Certificate: epsilon 0; nobody reported.".into()),
+        }
+        if let Some(skipped) = self.skipped.as_ref().filter(|skipped| skipped.all.count > 0) {
+            let reasons =
+                skipped.all.reasons.iter().map(|(reason, times)| format!("{reason}: {}", count(*times)));
+            let moved = match skipped.all_influence.is_finite() {
+                true => format!(
+                    "; as reports they could move this mean by at most {}",
+                    bound(skipped.all_influence)
+                ),
+                false => String::new(),
+            };
+            points.push(format!(
+                "{} invalid lines were left out ({}){moved}.",
+                count(skipped.all.count),
+                reasons.collect::<Vec<_>>().join(", ")
+            ));
         }
         let points: Vec<String> =
             points.iter().map(|point| table::wrap(&format!("- {point}"), "  ")).collect();

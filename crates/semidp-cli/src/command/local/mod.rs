@@ -5,6 +5,7 @@ mod answer;
 mod centre;
 mod columns;
 mod estimate;
+mod expected;
 mod memory;
 mod randomize;
 mod reports;

@@ -7,7 +7,9 @@ use super::memory::{Entry, Memory, Question};
 use crate::failure::Failure;
 use crate::file::{self, Reserved};
 use crate::number;
+use crate::options::ReadingOptions;
 use crate::output::Output;
+use crate::overwrite::{self, Kind};
 use crate::progress;
 use clap::Args;
 use flate2::{Compression, write::GzEncoder};
@@ -15,7 +17,7 @@ use semidp::local::{Header, REPORT_FORMAT, Report, ReportId, ReportLine, seeded_
 use semidp_accounting::local::{LocalMechanism, RANDOMIZERS, randomizer_named};
 use semidp_accounting::{Adjacency, Arithmetic, Epsilon, RandomSource};
 use semidp_core::{Private, Randomizer, Randomness, RunId, Session};
-use semidp_table::{LoadOptions, Table, open_private};
+use semidp_table::{Table, open_private};
 use std::path::{Path, PathBuf};
 
 const EXAMPLE: &str = "\
@@ -61,6 +63,9 @@ pub struct Randomize {
     /// What is subtracted from every row first: a public list of numbers (JSON), or an answer with a `mean` [default: zero]
     #[arg(long, visible_alias = "center", value_name = "FILE")]
     centre: Option<PathBuf>,
+
+    #[command(flatten)]
+    reading: ReadingOptions,
 
     /// The name of the round: people report once in each
     #[arg(long, value_name = "NAME", value_parser = parse_round, default_value = "1")]
@@ -113,6 +118,7 @@ impl Randomize {
             public: self.public.as_deref(),
             columns: self.columns.as_deref(),
             centre: centre.as_ref(),
+            loading: self.reading.loading(),
         };
         let columns = wishes.columns_of(Some(&self.data))?;
         let dimension = columns.encoding.width();
@@ -128,8 +134,9 @@ impl Randomize {
         };
         let bar = progress::counter(output, "people reported");
         let ticking = bar.clone();
-        let loading = LoadOptions::default().on_rows(move |rows| ticking.inc(rows));
+        let loading = self.reading.loading().on_rows(move |rows| ticking.inc(rows));
         let rows = open_private(&self.data, &columns.schema, &columns.encoding, loading)?;
+        overwrite::refuse_other("--out", &self.out, Kind::Reports)?;
         let mut out = Reserved::new("--out", &self.out)?;
         let mut memory = Memory::open(&path, output)?;
         let is_cut = memory.is_cut;
@@ -150,7 +157,9 @@ impl Randomize {
             Failure::other("internal error: the round is not remembered; please report this")
         })?;
         self.release(&memory, entry, &mut out)?;
-        let certificate = &certificate(&memory, &header, self.mechanism == "auto")?;
+        let mut certificate = certificate(&memory, &header, self.mechanism == "auto")?;
+        certificate.assumptions.extend(self.reading.assumption());
+        let certificate = &certificate;
         out.keep()?;
 
         let answer =

@@ -4,6 +4,7 @@ use super::randomize::is_gzip;
 use crate::failure::Failure;
 use flate2::bufread::MultiGzDecoder;
 use semidp::local::{Aggregate, Header, LongestLine, Refusal, ReportLine};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -11,41 +12,96 @@ use std::path::Path;
 /// Bytes that are read at a time.
 const BUFFER: usize = 1 << 18;
 
-/// Adds up the reports of a file, on top of those of others. The first report of all says what a report of this round is.
-pub fn add_file(all: &mut Option<Aggregate>, path: &Path, added: &dyn Fn()) -> Result<(), Failure> {
-    let mut lines = Lines::open(path).map_err(|error| {
+/// Lines that were left out, by reason.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Skipped {
+    pub count: u64,
+    pub reasons: BTreeMap<&'static str, u64>,
+}
+
+impl Skipped {
+    fn add(&mut self, reason: &'static str) {
+        self.count += 1;
+        *self.reasons.entry(reason).or_default() += 1;
+    }
+}
+
+/// Adds up the reports of a file, on top of those of others. Without a header that was expected the first report of all says what
+/// a report of this round is.
+///
+/// An invalid line refuses the whole file, unless `skipped` counts it. What a line says then affects no other line, but for the id
+/// of a report: of several with one id the first counts.
+pub fn add_file(
+    all: &mut Option<Aggregate>,
+    path: &Path,
+    skipped: Option<&mut Skipped>,
+    added: &dyn Fn(),
+) -> Result<(), Failure> {
+    let lines = Lines::open(path).map_err(|error| {
         Failure::input(
             format!("--reports: cannot read {}: {error}", path.display()),
             "give files that `semidp local randomize` wrote, with commas between them",
         )
     })?;
+    add_lines(all, lines, skipped, added).map_err(|(line, reason)| refused(path, line, &reason))
+}
+
+/// The same for lines; an error has the number of its line.
+fn add_lines(
+    all: &mut Option<Aggregate>,
+    mut lines: Lines,
+    mut skipped: Option<&mut Skipped>,
+    added: &dyn Fn(),
+) -> Result<(), (u64, String)> {
     lines.longest = all.as_ref().map(|all| LongestLine::of(all.header().dimension));
     let mut number = 0u64;
     loop {
         number += 1;
-        let refused = |reason: &str| refused(path, number, reason);
-        let Some(line) = lines.next().map_err(|reason| refused(&reason))? else { return Ok(()) };
-        let report = ReportLine::read(line).map_err(|reason| refused(&reason))?;
-        let aggregate = match all {
-            Some(aggregate) => aggregate,
-            None => {
-                let new =
-                    Aggregate::new(report.header.clone()).map_err(|error| refused(&error.to_string()))?;
-                lines.longest = Some(LongestLine::of(report.header.dimension));
-                all.insert(new)
+        let (reason, text) = match lines.next() {
+            Ok(None) => return Ok(()),
+            Ok(Some(line)) => match ReportLine::read(line) {
+                Err(reason) => ("no report", reason),
+                Ok(report) => {
+                    let aggregate = match all {
+                        Some(aggregate) => aggregate,
+                        None => {
+                            let new = Aggregate::new(report.header.clone());
+                            let new = new.map_err(|error| (number, error.to_string()))?;
+                            lines.longest = Some(LongestLine::of(report.header.dimension));
+                            all.insert(new)
+                        }
+                    };
+                    match aggregate.add(&report.report()) {
+                        Ok(()) => {
+                            added();
+                            continue;
+                        }
+                        Err(refusal) => {
+                            (refusal.name(), in_words(refusal, &report.header, aggregate.header()))
+                        }
+                    }
+                }
+            },
+            Err(Trouble::Unreadable(reason)) => return Err((number, reason)),
+            Err(Trouble::TooLong) => {
+                let reason = "it is longer than any report of its dimension";
+                if skipped.is_some() {
+                    lines.skip_rest().map_err(|reason| (number, reason))?;
+                }
+                ("too long", reason.into())
             }
         };
-        if let Err(refusal) = aggregate.add(&report.report()) {
-            return Err(refused(&in_words(refusal, &report.header, aggregate.header())));
+        match &mut skipped {
+            Some(skipped) => skipped.add(reason),
+            None => return Err((number, text)),
         }
-        added();
     }
 }
 
 fn refused(path: &Path, line: u64, reason: &str) -> Failure {
     Failure::input(
         format!("--reports: {}, line {line}: {reason}", path.display()),
-        "nothing was added up: take the line out if you know why it is there, or ask for the file again",
+        "nothing was added up: ask for the file again, or leave invalid lines out with --skip-invalid, which counts them",
     )
 }
 
@@ -54,6 +110,15 @@ fn in_words(refusal: Refusal, found: &Header, first: &Header) -> String {
         (Refusal::Mixture, Some(field)) => format!("its {field} is not that of the first report"),
         _ => refusal.reason().into(),
     }
+}
+
+/// Why there is no line.
+#[derive(Debug)]
+enum Trouble {
+    /// The file cannot be read further.
+    Unreadable(String),
+    /// It is longer than a report; its rest is not read.
+    TooLong,
 }
 
 /// Lines that may not be too long.
@@ -79,14 +144,14 @@ impl Lines {
     }
 
     /// The next line without its end; none at the end of the file.
-    fn next(&mut self) -> Result<Option<&[u8]>, String> {
+    fn next(&mut self) -> Result<Option<&[u8]>, Trouble> {
         self.line.clear();
         let mut most = self.longest.map_or(LongestLine::HEADER, |longest| longest.0);
         let mut is_guess = self.longest.is_none();
         loop {
             let room = (most + 2 - self.line.len()) as u64;
             let read = self.reader.by_ref().take(room).read_until(b'\n', &mut self.line);
-            let read = read.map_err(|error| format!("it cannot be read: {error}"))?;
+            let read = read.map_err(unreadable)?;
             if self.line.last() == Some(&b'\n') {
                 self.line.pop();
                 return Ok(Some(&self.line));
@@ -97,10 +162,19 @@ impl Lines {
             }
             // Longer than all but the first line of large reports, which says how long it may be.
             let said = LongestLine::by_beginning(&self.line).filter(|said| is_guess && said.0 > most);
-            most = said.ok_or("it is longer than any report of its dimension")?.0;
+            most = said.ok_or(Trouble::TooLong)?.0;
             is_guess = false;
         }
     }
+
+    /// Skips what is left of a line that is too long.
+    fn skip_rest(&mut self) -> Result<(), String> {
+        self.reader.skip_until(b'\n').map(|_| ()).map_err(|error| format!("it cannot be read: {error}"))
+    }
+}
+
+fn unreadable(error: io::Error) -> Trouble {
+    Trouble::Unreadable(format!("it cannot be read: {error}"))
 }
 
 #[cfg(test)]
@@ -125,7 +199,7 @@ mod tests {
     fn long_lines_are_not_read_to_their_end() {
         let long = "x".repeat(1_000_000);
         let mut known = lines(&long, Some(100));
-        assert!(known.next().unwrap_err().contains("longer"));
+        assert!(matches!(known.next(), Err(Trouble::TooLong)));
         assert!(known.line.capacity() < 1000);
         let mut unknown = lines(&long, None);
         assert!(unknown.next().is_err());

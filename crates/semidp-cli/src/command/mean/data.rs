@@ -9,7 +9,7 @@ use indicatif::ProgressBar;
 use semidp::mean::{Evidence, Plan};
 use semidp_accounting::Provenance;
 use semidp_core::{BlockSource, DenseTable, Private};
-use semidp_table::{Encoding, Feature, Kind, LoadOptions, Schema, open_private, open_public};
+use semidp_table::{Encoding, Feature, Kind, Schema, open_private, open_public};
 use serde_json::json;
 
 /// Back to the units of the columns: value · scale + shift.
@@ -46,7 +46,7 @@ impl Data {
     pub fn open(options: &Mean, output: &Output) -> Result<(Self, PrivateRows), Failure> {
         let mut notes = Vec::new();
         let (schema, has_public) = schema(options, &mut notes)?;
-        let loading = LoadOptions::default().strict(options.strict);
+        let loading = options.reading.loading().strict(options.strict);
         // Numbers about their public mean, so that single precision is enough for what is left.
         let shifts = |column: usize| match schema.columns()[column].kind {
             Kind::Number { impute, .. } => impute,
@@ -151,6 +151,7 @@ fn schema(options: &Mean, notes: &mut Vec<String>) -> Result<(Schema, bool), Fai
         schema: options.schema.as_deref(),
         public: options.public.as_deref(),
         columns: columns.as_deref(),
+        loading: options.reading.loading(),
         without_public: "--radius must be given too",
     };
     meaning.find(|schema, notes| chosen(schema, options, notes), notes)

@@ -7,8 +7,9 @@ use crate::command::plan::refuse_other_promises;
 use crate::failure::Failure;
 use crate::file::{self, Reserved};
 use crate::number;
-use crate::options::{BudgetOptions, LedgerOptions, PromiseOptions, TargetName};
+use crate::options::{BudgetOptions, LedgerOptions, PromiseOptions, ReadingOptions, TargetName};
 use crate::output::Output;
+use crate::overwrite::{self, Kind};
 use clap::{Args, ValueEnum};
 use data::Data;
 use result::Estimate;
@@ -82,6 +83,9 @@ pub struct Mean {
     /// Stop if a cell is missing, unreadable, out of range or unseen; this check is covered by no guarantee
     #[arg(long)]
     strict: bool,
+
+    #[command(flatten)]
+    reading: ReadingOptions,
 
     #[command(flatten)]
     budget: BudgetOptions,
@@ -164,6 +168,11 @@ impl Mean {
             ("--out", self.out.as_ref()),
             ("--certificate", self.certificate.as_ref()),
         ])?;
+        for (option, path, kind) in
+            [("--out", &self.out, Kind::Answer), ("--certificate", &self.certificate, Kind::Certificate)]
+        {
+            path.iter().try_for_each(|path| overwrite::refuse_other(option, path, kind))?;
+        }
         let ledger = self.ledger.open()?;
         // What cannot be written should be known before anything is spent.
         let reserve = |option: &str, path: &Option<PathBuf>| {
@@ -217,6 +226,9 @@ impl Mean {
             let check = "a strict check of the rows came first: that it passed, or which column failed it, is \
                          covered by no guarantee";
             release.certificate.not_covered.push(check.into());
+        }
+        if self.private.is_some() {
+            release.certificate.assumptions.extend(self.reading.assumption());
         }
         let estimate = Estimate {
             columns: data.encoding.names().to_vec(),

@@ -13,6 +13,7 @@ use crate::meaning::Meaning;
 use crate::memory;
 use crate::options::BudgetOptions;
 use crate::output::Output;
+use crate::overwrite;
 use crate::progress;
 use indicatif::ProgressBar;
 use result::Outcome;
@@ -25,7 +26,7 @@ use semidp::train::{
 };
 use semidp_accounting::{Adjacency, Epsilon, PrivacyBudget, Provenance, Trust};
 use semidp_core::{BlockSource, DenseTable, Ledger, Private, Randomness, Sampling};
-use semidp_table::{Kind, LoadOptions, Schema};
+use semidp_table::{Kind, Schema};
 use semidp_tabular::{Columns, SavedModel, Task};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -91,6 +92,12 @@ impl Train {
             ("--checkpoint", self.keep.place(&self.out).as_ref()),
             ("--ledger", self.ledger.path()),
         ])?;
+        if matches!(host, Host::Terminal) {
+            overwrite::refuse_other("--out", &self.out, overwrite::Kind::Model)?;
+        }
+        if let Some(path) = &self.certificate {
+            overwrite::refuse_other("--certificate", path, overwrite::Kind::Certificate)?;
+        }
         let ledger = self.ledger.open()?;
         if ledger.is_some() && algorithm.private_use() == PrivateUse::Opened {
             return Err(Failure::input(
@@ -202,6 +209,9 @@ impl Train {
                          covered by no guarantee";
             trained.certificate.not_covered.push(check.into());
         }
+        if self.private.is_some() && algorithm.private_use() == PrivateUse::Budgeted {
+            trained.certificate.assumptions.extend(self.reading.assumption());
+        }
         if let Host::Program { not_covered, .. } = host {
             trained.certificate.not_covered.extend_from_slice(not_covered);
         }
@@ -287,6 +297,7 @@ impl Train {
             schema: self.schema.as_deref(),
             public: self.public.as_deref(),
             columns: wanted.as_deref(),
+            loading: self.reading.loading(),
             without_public: "--clip-norm and --learning-rate must be given too",
         };
         let choose = |schema: Schema, _: &mut Vec<String>| match &wanted {
@@ -300,7 +311,8 @@ impl Train {
         let task = self.task(&schema, &mut notes)?;
         let public = self.public.as_deref().filter(|_| has_public);
         let classes = self.classes.as_deref().filter(|_| task == Task::Classification);
-        let columns = Columns::learn_classes(schema, &self.target, task, public, classes)?;
+        let columns =
+            Columns::learn_with(schema, &self.target, task, public, classes, self.reading.loading())?;
         if !columns.constant().is_empty() {
             let names = columns.constant().join(", ");
             notes.push(format!("columns that do not vary in the public rows are left out: {names}"));
@@ -355,6 +367,8 @@ impl Train {
             Fact::new("intercept", !self.hyper.no_intercept),
             // What a strict check let pass is told by the certificate at the end.
             Fact::new("strict", self.strict),
+            // Other rules about lines would make other rows of the same file.
+            Fact::new("multiline", self.reading.multiline),
         ];
         let schema = columns.schema().columns().iter();
         facts.extend(
@@ -391,7 +405,7 @@ impl Train {
             let none = DenseTable::<f32>::new(Vec::new(), width)?;
             return Ok((Private::new(Box::new(none)), Reading::new(ProgressBar::hidden())));
         };
-        let mut loading = LoadOptions::default().strict(self.strict);
+        let mut loading = self.reading.loading().strict(self.strict);
         let bar = match self.promise.adjacency() {
             Adjacency::ReplaceOne => progress::counter(output, "private rows read"),
             // Their number is secret.

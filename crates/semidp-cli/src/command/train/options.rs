@@ -3,7 +3,7 @@
 use super::keep::KeepOptions;
 use crate::failure::Failure;
 use crate::number;
-use crate::options::{BudgetOptions, LedgerOptions, PromiseOptions, Sampling};
+use crate::options::{BudgetOptions, LedgerOptions, PromiseOptions, ReadingOptions, Sampling};
 use crate::table;
 use clap::{Args, ValueEnum};
 use semidp::train::{ALGORITHMS, Alpha, Average, Batches, Given, PublicGradient, Schedule, WarmStart};
@@ -74,6 +74,9 @@ pub struct Train {
     /// Stop if a cell is missing, unreadable, out of range or unseen; this check is covered by no guarantee
     #[arg(long)]
     pub strict: bool,
+
+    #[command(flatten)]
+    pub reading: ReadingOptions,
 
     #[command(flatten)]
     pub hyper: HyperOptions,
