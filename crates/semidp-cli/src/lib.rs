@@ -13,9 +13,11 @@ mod metrics;
 mod number;
 mod options;
 mod output;
+mod printable;
 mod program;
 mod progress;
 mod report;
+mod signing;
 mod table;
 
 use clap::Parser;
