@@ -1,6 +1,8 @@
 //! Certificates: what was promised and everything needed to check it. Never a statistic of the
 //! private data.
 
+mod consistency;
+
 use crate::accountant::{
     Accountant, PldAccountant, PldOptions, PureAccountant, RdpAccountant, ZcdpAccountant,
 };
@@ -51,6 +53,18 @@ pub struct Accountants {
     pub rdp: Option<Epsilon>,
 }
 
+/// The signature of the institution that issued a certificate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Signature {
+    /// The signature scheme; `ed25519` is the only one.
+    pub algorithm: String,
+    /// The public key that verifies it, 64 hexadecimal digits.
+    pub public_key: String,
+    /// The signature of [`Certificate::signed_bytes`], 128 hexadecimal digits.
+    pub value: String,
+}
+
 /// The version of the certificate's form.
 const FORMAT: &str = "semidp-certificate/1";
 
@@ -89,6 +103,13 @@ pub struct Certificate {
     /// "a quoted field may span lines" or "public and private rows come from the same population".
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assumptions: Vec<String>,
+    /// What a reader should know about the strength of the guarantee, such as that its delta is large for so few rows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// The signature of the issuing institution, if it signed. [`Certificate::verify`] does not check it: that needs the
+    /// institution's public key from a trusted source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<Signature>,
 }
 
 /// What checking a certificate found.
@@ -135,6 +156,8 @@ impl Certificate {
             declassified: Vec::new(),
             not_covered: Vec::new(),
             assumptions: Vec::new(),
+            notes: Vec::new(),
+            signature: None,
         })
     }
 
@@ -169,11 +192,31 @@ impl Certificate {
         self.accountants = Accountants { pld: None, rdp: None };
     }
 
-    /// Recomputes everything from the events with both accountants.
+    /// The bytes that a signature covers: every field but the signature itself, as JSON without white space whose keys are
+    /// sorted, after a line that names the purpose. Whitespace and order of a certificate's file do not matter to it.
+    pub fn signed_bytes(&self) -> Result<Vec<u8>> {
+        let unsigned = Self { signature: None, ..self.clone() };
+        let value = serde_json::to_value(&unsigned)
+            .map_err(|error| Error::MalformedCertificate { reason: error.to_string() })?;
+        Ok(format!("{SIGNED}\n{}", sorted(value)).into_bytes())
+    }
+
+    /// Recomputes everything from the events with both accountants, and compares the events with what else the certificate
+    /// states: mechanism, trust, random source and hyper-parameters. A certificate of seeded noise is not valid: the
+    /// guarantee does not hold against anyone who knows the seed.
     ///
     /// The check uses the grid that issuing used, and a finer one, and believes the smaller answer: so
     /// a claim stands only if a certified upper bound implies it, without any tolerance.
     pub fn verify(&self) -> Result<Verdict> {
+        self.check(true)
+    }
+
+    /// As [`Certificate::verify`], but accepts seeded noise: for tests and demonstrations, whose rows need no protection.
+    pub fn verify_allowing_seeded(&self) -> Result<Verdict> {
+        self.check(false)
+    }
+
+    fn check(&self, refuse_seeded: bool) -> Result<Verdict> {
         let Guarantee { epsilon: claimed, delta, adjacency, rho: claimed_rho, .. } = self.guarantee;
         let reasons = self.declassified.iter();
         let mut objections: Vec<String> =
@@ -183,6 +226,10 @@ impl Certificate {
             let nothing = "nothing is promised: epsilon is unbounded".to_string();
             objections.push(nothing);
             return Ok(self.verdict(claimed, Accountants { pld: None, rdp: None }, objections));
+        }
+        objections.extend(consistency::objections(self));
+        if refuse_seeded && self.random_source == RandomSource::Seeded {
+            objections.push("random_source: the noise was drawn from a seed: NOT private".into());
         }
         if self.events.is_empty() && claimed.get() == 0.0 {
             // Nothing private was touched: ε = 0 needs no evidence.
@@ -232,18 +279,27 @@ impl Certificate {
                 None => objections.push("rho: claimed, but the events have no zCDP guarantee".into()),
             }
         }
-        if self.releases != releases(&self.events) {
-            objections.push(format!(
-                "releases: claims {}, the events make {}",
-                self.releases,
-                releases(&self.events)
-            ));
-        }
         Ok(self.verdict(epsilon, accountants, objections))
     }
 
     fn verdict(&self, epsilon: Epsilon, accountants: Accountants, objections: Vec<String>) -> Verdict {
         Verdict { valid: objections.is_empty(), epsilon, accountants, objections }
+    }
+}
+
+/// The first line of what is signed, so that a signature cannot be taken for one of something else.
+const SIGNED: &str = "semidp-certificate-signature/1";
+
+/// The same JSON with the keys of every object in order.
+fn sorted(value: serde_json::Value) -> serde_json::Value {
+    match value {
+        serde_json::Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.into_iter().map(|(name, value)| (name, sorted(value))).collect();
+            fields.sort_by(|(a, _), (b, _)| a.cmp(b));
+            serde_json::Value::Object(fields.into_iter().collect())
+        }
+        serde_json::Value::Array(items) => items.into_iter().map(sorted).collect(),
+        other => other,
     }
 }
 

@@ -18,7 +18,7 @@ pub use accountant::{Accountant, Answer, LARGEST_EPSILON, delta, epsilon};
 pub use adjacency::Adjacency;
 pub use budget::{Delta, Epsilon, Mu, NoiseMultiplier, Order, Rho, SampleRate, Sensitivity, Steps};
 pub use calibrate::{Calibrated, calibrate_noise, calibrate_steps};
-pub use certificate::{Arithmetic, Certificate, Provenance, RandomSource, Verdict};
+pub use certificate::{Accountants, Arithmetic, Certificate, Provenance, RandomSource, Signature, Verdict};
 pub use closed_form::{PrivacyBudget, closed_form_noise, gaussian_noise};
 pub use error::{Error, Result};
 pub use event::{CountedEvent, Event, parse_events};

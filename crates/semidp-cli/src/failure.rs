@@ -1,5 +1,6 @@
 //! Failures as a person and a program see them: one `error:` line, a `hint:` line, an exit code.
 
+use crate::printable;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use semidp_accounting::Error;
 use std::error::Error as _;
@@ -31,17 +32,23 @@ pub struct Failure {
 impl Failure {
     /// The user asked for something that cannot be, and can change it.
     pub fn input(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { code: BAD_INPUT, variant: None, message: message.into(), hint: Some(hint.into()) }
+        Self::new(BAD_INPUT, message.into(), Some(hint.into()))
     }
 
     /// It would cost more privacy than was allowed.
     pub fn budget(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { code: BUDGET_REFUSED, variant: None, message: message.into(), hint: Some(hint.into()) }
+        Self::new(BUDGET_REFUSED, message.into(), Some(hint.into()))
     }
 
     /// Anything else.
     pub fn other(message: impl Into<String>) -> Self {
-        Self { code: OTHER, variant: None, message: message.into(), hint: None }
+        Self::new(OTHER, message.into(), None)
+    }
+
+    /// Line breaks in what an error of a library says become spaces; whatever else a terminal would obey is escaped.
+    fn new(code: u8, message: String, hint: Option<String>) -> Self {
+        let safe = |text: String| printable::line(&text.replace(['\n', '\r'], " ")).into_owned();
+        Self { code, variant: None, message: safe(message), hint: hint.map(safe) }
     }
 
     /// What happened.
@@ -77,7 +84,7 @@ impl Failure {
 
     /// Names the option or file that the failure is about.
     pub fn about(mut self, subject: &str) -> Self {
-        self.message = format!("{subject}: {}", self.message);
+        self.message = format!("{}: {}", printable::line(subject), self.message);
         self
     }
 
@@ -117,9 +124,9 @@ impl Failure {
     pub fn report(&self) -> ExitCode {
         // Nothing is left to be done if stderr is gone too.
         let mut stderr = std::io::stderr().lock();
-        let _ = writeln!(stderr, "error: {}", self.message.replace(['\n', '\r'], " "));
+        let _ = writeln!(stderr, "error: {}", self.message);
         if let Some(hint) = &self.hint {
-            let _ = writeln!(stderr, "hint: {}", hint.replace(['\n', '\r'], " "));
+            let _ = writeln!(stderr, "hint: {hint}");
         }
         ExitCode::from(self.code)
     }
@@ -170,14 +177,10 @@ impl From<semidp::Error> for Failure {
                     "--resume {path} goes on with a run; removing {path} and {path}.key gives it up, and what it spent with it"
                 ),
             ),
-            semidp::Error::Interrupted { checkpoint, .. } => Self {
-                code: OTHER,
-                variant: None,
-                message,
-                hint: Some(format!(
-                    "the same command with --resume {checkpoint} goes on; the budget is spent once"
-                )),
-            },
+            semidp::Error::Interrupted { checkpoint, .. } => {
+                let hint = format!("the same command with --resume {checkpoint} goes on; the budget is spent once");
+                Self::new(OTHER, message, Some(hint))
+            }
             semidp::Error::Unsuitable { .. } => Self::input(
                 message,
                 "`--estimator auto` takes the best that fits; `semidp plan mean` compares all of them",

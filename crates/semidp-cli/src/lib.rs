@@ -14,9 +14,11 @@ mod number;
 mod options;
 mod output;
 mod overwrite;
+mod printable;
 mod program;
 mod progress;
 mod report;
+mod signing;
 mod table;
 
 use clap::Parser;

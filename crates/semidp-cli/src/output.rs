@@ -2,6 +2,7 @@
 
 use crate::Answer;
 use crate::failure::Failure;
+use crate::printable;
 use serde_json::Value;
 use std::cell::RefCell;
 use std::io::{ErrorKind, Write};
@@ -39,10 +40,11 @@ impl Output {
             return Ok(());
         }
         let text = if self.json {
-            serde_json::to_string_pretty(json)
-                .map_err(|error| Failure::other(format!("cannot write the answer as JSON: {error}")))?
+            let text = serde_json::to_string_pretty(json)
+                .map_err(|error| Failure::other(format!("cannot write the answer as JSON: {error}")))?;
+            printable::json(&text).into_owned()
         } else {
-            human()
+            printable::page(&human()).into_owned()
         };
         let mut stdout = std::io::stdout().lock();
         match writeln!(stdout, "{}", text.trim_end()).and_then(|()| stdout.flush()) {
@@ -63,14 +65,14 @@ impl Output {
     /// Something that anyone should know.
     pub fn warn(&self, text: &str) {
         if let Some(captured) = &self.captured {
-            captured.borrow_mut().warnings.push(text.into());
+            captured.borrow_mut().warnings.push(printable::line(text).into_owned());
         }
         self.whisper("warning", text);
     }
 
     fn whisper(&self, kind: &str, text: &str) {
         if !self.quiet {
-            let _ = writeln!(std::io::stderr().lock(), "{kind}: {text}");
+            let _ = writeln!(std::io::stderr().lock(), "{kind}: {}", printable::line(text));
         }
     }
 }

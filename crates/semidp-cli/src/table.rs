@@ -1,5 +1,6 @@
 //! Tables for people.
 
+use crate::printable;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 /// Wide enough for a sentence, narrow enough for a terminal.
@@ -10,7 +11,7 @@ pub fn facts(rows: Vec<(String, String)>) -> String {
     let mut table = new();
     table.set_content_arrangement(ContentArrangement::Dynamic);
     table.set_width(WIDTH);
-    table.add_rows(rows.into_iter().map(|(name, value)| [name, value]));
+    table.add_rows(rows.into_iter().map(|(name, value)| [cell(&name), cell(&value)]));
     table.trim_fmt()
 }
 
@@ -18,9 +19,14 @@ pub fn facts(rows: Vec<(String, String)>) -> String {
 pub fn columns(headings: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = new();
     table.set_header(headings.to_vec());
-    table.add_rows(rows);
+    table.add_rows(rows.iter().map(|row| row.iter().map(|value| cell(value))));
     table.column_iter_mut().for_each(|column| column.set_cell_alignment(CellAlignment::Right));
     table.trim_fmt()
+}
+
+/// A value as it is safe to print, before the layout counts its characters and breaks its lines.
+fn cell(value: &str) -> String {
+    printable::line(value).into_owned()
 }
 
 fn new() -> Table {
@@ -32,7 +38,7 @@ fn new() -> Table {
 /// A paragraph broken into lines that fit beside the tables; all but the first start with `indent`.
 pub fn wrap(text: &str, indent: &str) -> String {
     let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
+    for word in printable::page(text).split_whitespace() {
         let last = lines.len() - 1;
         let line = &mut lines[last];
         if line.trim().is_empty() {

@@ -5,6 +5,7 @@ mod audit;
 mod calibrate;
 mod demo;
 mod evaluate;
+mod keygen;
 mod ledger;
 mod local;
 mod mean;
@@ -36,6 +37,7 @@ pub enum Command {
     Account(account::Account),
     Calibrate(calibrate::Calibrate),
     Verify(verify::Verify),
+    Keygen(keygen::Keygen),
     #[command(subcommand)]
     Audit(audit::Audit),
     Reproduce(reproduce::Reproduce),
@@ -57,6 +59,7 @@ impl Command {
             Self::Account(command) => command.run(output),
             Self::Calibrate(command) => command.run(output),
             Self::Verify(command) => command.run(output),
+            Self::Keygen(command) => command.run(output),
             Self::Audit(command) => command.run(output),
             Self::Reproduce(command) => command.run(output),
             Self::Demo(command) => command.run(output),

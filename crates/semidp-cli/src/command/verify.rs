@@ -3,11 +3,11 @@
 use crate::failure::Failure;
 use crate::number;
 use crate::output::Output;
-use crate::program::sampled;
 use crate::report::bound;
+use crate::signing::{self, PublicKey};
 use crate::{file, table};
 use clap::Args;
-use semidp_accounting::{Certificate, Epsilon, Error, RandomSource, Trust, Verdict};
+use semidp_accounting::{Arithmetic, Certificate, Epsilon, Error, RandomSource, Verdict};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -22,6 +22,14 @@ pub struct Verify {
     /// The certificate, or any JSON answer that holds one; - for stdin
     #[arg(value_name = "CERTIFICATE")]
     certificate: PathBuf,
+
+    /// The institution's public key: what it did not sign, or was altered since, is not valid
+    #[arg(long, value_name = "PUBLIC_KEY")]
+    signer: Option<PathBuf>,
+
+    /// Accept noise that was drawn from a seed, for tests and demonstrations: NOT private
+    #[arg(long)]
+    allow_seeded: bool,
 }
 
 impl Verify {
@@ -30,7 +38,8 @@ impl Verify {
         let text = file::read("CERTIFICATE", &self.certificate)?;
         let (certificate, claims) =
             parse(&text).map_err(|error| Failure::from(error).about("CERTIFICATE"))?;
-        let finding = Finding::of(&certificate, &claims)?;
+        let signer = self.signer.as_deref().map(PublicKey::open).transpose()?;
+        let finding = Finding::of(&certificate, &claims, signer.as_ref(), self.allow_seeded)?;
         output.answer(&finding.json(&certificate), || finding.table(&certificate))?;
         if certificate.random_source == RandomSource::Seeded {
             output.warn("the noise came from a seed: not private against anyone who knows it");
@@ -58,11 +67,20 @@ struct Finding {
     /// None if the events give no guarantee at all.
     verdict: Option<Verdict>,
     objections: Vec<String>,
+    /// Whether the signature was checked against a key that the caller trusts.
+    has_signer: bool,
 }
 
 impl Finding {
-    fn of(certificate: &Certificate, claims: &Value) -> Result<Self, Failure> {
-        let (verdict, mut objections) = match certificate.verify() {
+    fn of(
+        certificate: &Certificate,
+        claims: &Value,
+        signer: Option<&PublicKey>,
+        allow_seeded: bool,
+    ) -> Result<Self, Failure> {
+        let verdict =
+            if allow_seeded { certificate.verify_allowing_seeded() } else { certificate.verify() };
+        let (verdict, mut objections) = match verdict {
             Ok(verdict) => {
                 let objections = verdict.objections.clone();
                 (Some(verdict), objections)
@@ -71,11 +89,9 @@ impl Finding {
             Err(error @ Error::Disagreement { .. }) => return Err(error.into()),
             Err(error) => (None, vec![format!("the events do not support the claim: {error}")]),
         };
-        if let (Trust::Local, Some(event)) = (certificate.guarantee.trust, sampled(&certificate.events)) {
-            objections.push(format!("trust: claims local, but `{}` needs a curator", event.name()));
-        }
         objections.extend(overstatements(certificate, claims));
-        Ok(Self { verdict, objections })
+        objections.extend(signing::objection(certificate, signer)?);
+        Ok(Self { verdict, objections, has_signer: signer.is_some() })
     }
 
     fn json(&self, certificate: &Certificate) -> Value {
@@ -101,6 +117,9 @@ impl Finding {
             "random_source": certificate.random_source,
             "not_covered": certificate.not_covered,
             "assumptions": certificate.assumptions,
+            "notes": certificate.notes,
+            "signed_by": certificate.signature.as_ref().map(|signature| &signature.public_key),
+            "signer_checked": self.has_signer,
             "objections": self.objections,
         })
     }
@@ -138,11 +157,33 @@ impl Finding {
         let protected = "the private rows only, whatever the public rows are";
         row("protects".into(), if claims_something { protected } else { "nothing" }.into());
         row("mechanism".into(), certificate.mechanism.clone());
+        let arithmetic = match certificate.arithmetic {
+            Arithmetic::Exact => "exact: the guarantee holds for the released bits",
+            Arithmetic::Idealised => "idealised: the guarantee holds for real-valued noise",
+        };
+        row("arithmetic".into(), arithmetic.into());
+        let source = match certificate.random_source {
+            RandomSource::OperatingSystem => "the operating system",
+            RandomSource::Seeded => "a seed: NOT private against anyone who knows it",
+            RandomSource::None => "none: nothing was drawn here",
+        };
+        row("random source".into(), source.into());
+        let signature = match (&certificate.signature, self.has_signer) {
+            (None, _) => "none".into(),
+            (Some(signature), true) => format!("{}, checked against --signer", signature.public_key),
+            (Some(signature), false) => {
+                format!("{}, whoever that is: --signer checks it against a key you trust", signature.public_key)
+            }
+        };
+        row("signed by".into(), signature);
         for outside in &certificate.not_covered {
             row("not covered".into(), outside.clone());
         }
         for assumption in &certificate.assumptions {
             row("assumes".into(), assumption.clone());
+        }
+        for note in &certificate.notes {
+            row("note".into(), note.clone());
         }
         for objection in &self.objections {
             row("objection".into(), objection.clone());
