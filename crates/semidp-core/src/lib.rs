@@ -112,7 +112,7 @@ pub use local::{Interview, People, Randomizer};
 pub use noise::rng::Randomness;
 pub use noise::{Gaussian, KNorm, LARGEST_MULTIPLIER, Laplace, Mechanism};
 pub use query::{
-    ClippedGradient, ClippedRowGradient, ClippedSum, Grid, L1, L2, Norm, Partial, Query, RowGradient,
+    ClippedGradient, ClippedMoments, ClippedRowGradient, ClippedSum, Grid, L1, L2, Norm, Partial, Query, RowGradient,
     RowView, ScoreLoss,
 };
 pub use release::{Noised, Release};
