@@ -386,7 +386,9 @@ mod tests {
         let centre = Public(vec![0.0, 1.0]);
         let l2 = ClippedMoments::l2(centre.clone(), 3.0, 0.3, 0.2).unwrap();
         let l1 = ClippedMoments::l1(centre, 3.0, 0.3, 0.2).unwrap();
-        assert!((l2.clip_norm() - 3.0 * 1.09f64.sqrt()).abs() < 1e-12 && (l1.clip_norm() - 3.9).abs() < 1e-12);
+        assert!(
+            (l2.clip_norm() - 3.0 * 1.09f64.sqrt()).abs() < 1e-12 && (l1.clip_norm() - 3.9).abs() < 1e-12
+        );
         for (sums, clip, kept, [square, unreadable, clipped], length) in [
             (
                 decode(&l2, &rows),

@@ -135,7 +135,11 @@ impl JointPlan {
             variance,
             kurtosis,
             // A column that does not vary shows nothing of its variance.
-            mean_variance: if evidence.rows() > 1 && variance > 0.0 { variance / rows } else { f64::INFINITY },
+            mean_variance: if evidence.rows() > 1 && variance > 0.0 {
+                variance / rows
+            } else {
+                f64::INFINITY
+            },
         });
         let mut plan = Self {
             law,

@@ -4,7 +4,8 @@ use super::problem::{Clip, Problem};
 use crate::Result;
 use semidp_accounting::convert::zcdp_to_epsilon_gaussian;
 use semidp_accounting::{
-    Adjacency, Arithmetic, CountedEvent, Delta, Event, NoiseMultiplier, PrivacyBudget, Steps, closed_form_noise,
+    Adjacency, Arithmetic, CountedEvent, Delta, Event, NoiseMultiplier, PrivacyBudget, Steps,
+    closed_form_noise,
 };
 use semidp_core::{LARGEST_MULTIPLIER, calibration_delta, smallest_delta};
 
