@@ -113,8 +113,8 @@ pub use local::{Interview, People, Randomizer};
 pub use noise::rng::Randomness;
 pub use noise::{Gaussian, KNorm, LARGEST_MULTIPLIER, Laplace, Mechanism};
 pub use query::{
-    ClippedGradient, ClippedRowGradient, ClippedSum, Grid, L1, L2, Norm, Partial, Query, RowGradient,
-    RowView, ScoreLoss,
+    ClippedGradient, ClippedMoments, ClippedRowGradient, ClippedSum, Grid, L1, L2, Norm, Partial, Query,
+    RowGradient, RowView, ScoreLoss,
 };
 pub use release::{Noised, Release};
 pub use replay::{Recorder, ReplayedProgram, ReplayedStep, SumNorm, Transcript};

@@ -129,6 +129,15 @@ impl Encoder {
         }
     }
 
+    /// Encodes unreadable numbers as NaN in place of what is imputed for them.
+    pub(crate) fn leave_unreadable(&mut self) {
+        for slot in &mut self.slots {
+            if let Slot::Number { scaling, .. } = slot {
+                scaling.impute = f64::NAN;
+            }
+        }
+    }
+
     /// How each feature is made of a needed column, by its place, unless some are indicators.
     pub(crate) fn simple(&self) -> Option<Vec<(usize, Simple<'_>)>> {
         let features = self.slots.iter().map(|slot| match slot {
@@ -300,7 +309,7 @@ pub(crate) fn encode_single(x: f32, least: f32, greatest: f32, shift: f32, facto
 }
 
 impl Scaling {
-    /// Always a finite number.
+    /// A finite number, if the number to impute is one.
     #[inline(always)]
     pub(crate) fn encode(&self, number: f64) -> f32 {
         const LARGEST: f64 = f32::MAX as f64;

@@ -32,6 +32,8 @@ pub struct LoadOptions {
     /// ones, numbers out of range, unseen categories. The error names a column only; that there is one
     /// depends on the rows all the same.
     pub strict: bool,
+    /// Encodes a number that is missing or unreadable as NaN in place of the imputed one, for a question that counts such cells.
+    pub unreadable_as_nan: bool,
     /// Rows in a block of a file of text or an NPY file without compression. It makes no difference to any result.
     pub rows_per_block: usize,
     /// Lets a quoted field of CSV span lines. Then one broken line of a private file can swallow those after it, so that whoever sets
@@ -44,7 +46,13 @@ pub struct LoadOptions {
 
 impl Default for LoadOptions {
     fn default() -> Self {
-        Self { strict: false, rows_per_block: ROWS_PER_BLOCK, multiline: false, on_rows: None }
+        Self {
+            strict: false,
+            unreadable_as_nan: false,
+            rows_per_block: ROWS_PER_BLOCK,
+            multiline: false,
+            on_rows: None,
+        }
     }
 }
 
@@ -52,6 +60,12 @@ impl LoadOptions {
     /// Refuses what would be replaced.
     pub fn strict(mut self, strict: bool) -> Self {
         self.strict = strict;
+        self
+    }
+
+    /// Sets whether unreadable numbers become NaN.
+    pub fn unreadable_as_nan(mut self, unreadable_as_nan: bool) -> Self {
+        self.unreadable_as_nan = unreadable_as_nan;
         self
     }
 
@@ -85,6 +99,7 @@ impl fmt::Debug for LoadOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LoadOptions")
             .field("strict", &self.strict)
+            .field("unreadable_as_nan", &self.unreadable_as_nan)
             .field("rows_per_block", &self.rows_per_block)
             .field("multiline", &self.multiline)
             .finish_non_exhaustive()
@@ -94,7 +109,7 @@ impl fmt::Debug for LoadOptions {
 /// A file of which each row is a unit, encoded while it is read.
 ///
 /// A row's numbers depend on its own cells, the schema and the encoding. They are finite, whatever the
-/// cells: a missing or unreadable number is imputed, one out of range is moved to the end of the range, an
+/// cells: a missing or unreadable number is imputed (unless [`LoadOptions::unreadable_as_nan`] asks for NaN), one out of range is moved to the end of the range, an
 /// unseen or missing category is [`crate::OTHER`]. Rows are sparse if the encoding has an indicator.
 pub struct Table {
     file: Box<dyn TableFile>,
@@ -163,6 +178,9 @@ impl Table {
             return Err(Error::WrongKind { path, column: name, expected, found });
         }
         encoder.in_single_precision(|place| matches!(file.columns()[wanted[place]].kind, FileKind::Single));
+        if options.unreadable_as_nan {
+            encoder.leave_unreadable();
+        }
         let direct = file.in_memory().and_then(|table| Direct::new(table, &wanted, &encoder));
         let table = Self { file, wanted, encoder, direct, on_rows: options.on_rows };
         if options.strict {

@@ -5,6 +5,7 @@
 mod avx2;
 mod clip;
 mod clipped_gradient;
+mod clipped_moments;
 mod clipped_row_gradient;
 mod clipped_sum;
 mod grid;
@@ -12,6 +13,7 @@ mod outer;
 mod partial;
 
 pub use clipped_gradient::{ClippedGradient, ScoreLoss};
+pub use clipped_moments::ClippedMoments;
 pub use clipped_row_gradient::{ClippedRowGradient, RowGradient, RowView};
 pub use clipped_sum::ClippedSum;
 pub use grid::Grid;
@@ -24,7 +26,7 @@ pub use partial::Partial;
 /// Only this crate has questions: each answers for the bound on its contributions.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a question of the kernel",
-    note = "the questions are `ClippedSum`, `ClippedGradient` and `ClippedRowGradient`"
+    note = "the questions are `ClippedSum`, `ClippedMoments`, `ClippedGradient` and `ClippedRowGradient`"
 )]
 pub trait Query: sealed::Question {}
 

@@ -70,7 +70,7 @@ impl Request {
         }
     }
 
-    fn problem(
+    pub(super) fn problem(
         &self,
         law: Option<Law>,
         evidence: Option<&Evidence>,

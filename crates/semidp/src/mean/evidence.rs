@@ -16,6 +16,7 @@ pub struct Evidence {
     rows: u64,
     mean: Vec<f64>,
     variance: Vec<f64>,
+    kurtosis: Vec<f64>,
     l2: Vec<f64>,
     l1: Vec<f64>,
 }
@@ -41,12 +42,14 @@ impl Evidence {
         // From the mean of the other rows.
         let held_out = if rows > 1 { rows as f64 / (rows - 1) as f64 } else { 1.0 };
         let mut variance = vec![0.0; width];
+        let mut kurtosis = vec![0.0; width];
         let (mut l2, mut l1, mut index) = (Vec::new(), Vec::new(), 0u64);
         for_each_row(public, |row| {
             let (mut square, mut total) = (0.0, 0.0);
-            for ((x, m), v) in row.iter().zip(&mean).zip(&mut variance) {
+            for (((x, m), v), k) in row.iter().zip(&mean).zip(&mut variance).zip(&mut kurtosis) {
                 let gap = x - m;
                 *v += gap * gap;
+                *k += gap * gap * gap * gap;
                 square += gap * gap;
                 total += gap.abs();
             }
@@ -56,10 +59,13 @@ impl Evidence {
             }
             index += 1;
         })?;
+        for (k, v) in kurtosis.iter_mut().zip(&variance) {
+            *k = if *v > 0.0 { *k / *v / *v * rows as f64 } else { 0.0 };
+        }
         variance.iter_mut().for_each(|v| *v /= rows.saturating_sub(1).max(1) as f64);
         l2.sort_by(f64::total_cmp);
         l1.sort_by(f64::total_cmp);
-        Ok(Self { rows, mean, variance, l2, l1 })
+        Ok(Self { rows, mean, variance, kurtosis, l2, l1 })
     }
 
     /// n_pub.
@@ -75,6 +81,11 @@ impl Evidence {
     /// The unbiased variance of each column; zeros if there is one row.
     pub fn variance(&self) -> &[f64] {
         &self.variance
+    }
+
+    /// The fourth central moment of each column over the square of its second; zeros where a column does not vary.
+    pub fn kurtosis(&self) -> &[f64] {
+        &self.kurtosis
     }
 
     /// The root of the total variance (V), if there are two rows or more.

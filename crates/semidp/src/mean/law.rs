@@ -4,7 +4,8 @@ use super::problem::{Clip, Problem};
 use crate::Result;
 use semidp_accounting::convert::zcdp_to_epsilon_gaussian;
 use semidp_accounting::{
-    Adjacency, Arithmetic, CountedEvent, Event, NoiseMultiplier, PrivacyBudget, Steps, closed_form_noise,
+    Adjacency, Arithmetic, CountedEvent, Delta, Event, NoiseMultiplier, PrivacyBudget, Steps,
+    closed_form_noise,
 };
 use semidp_core::{LARGEST_MULTIPLIER, calibration_delta, smallest_delta};
 
@@ -21,6 +22,14 @@ pub enum Law {
 
 /// Mean estimators need the number of private rows, which is public under this adjacency only.
 pub(super) const ADJACENCY: Adjacency = Adjacency::ReplaceOne;
+
+/// Where the certificate of a release with this law states its ε: a pure law needs no δ.
+pub(super) fn stated_at(law: Law, budget: PrivacyBudget) -> Result<Delta> {
+    match law {
+        Law::Gaussian => Ok(budget.delta()),
+        Law::Laplace | Law::KNorm => Ok(Delta::new(0.0)?),
+    }
+}
 
 impl Law {
     /// In words.

@@ -1,8 +1,9 @@
 //! Carrying out a plan on private rows.
 
-use super::Law;
-use super::law::ADJACENCY;
-use super::plan::{Plan, PlannedNoise};
+use super::joint::SAME_POPULATION;
+use super::law::{ADJACENCY, stated_at};
+use super::plan::Plan;
+use super::{Law, Target};
 use crate::{Error, Result};
 use semidp_accounting::{Arithmetic, Certificate, Delta, PrivacyBudget, Provenance, RandomSource, Trust};
 use semidp_core::{
@@ -79,6 +80,7 @@ impl Plan {
         let mut release = run.finish(tickets, noised)?;
         release.certificate.mechanism = format!("mean: {}, {}", self.name(), release.certificate.mechanism);
         release.certificate.hyperparameters = self.provenance();
+        release.certificate.assumptions = self.assumptions();
         Ok(release)
     }
 
@@ -90,9 +92,19 @@ impl Plan {
 
     /// Where the certificate states its ε: a pure law needs no δ.
     fn stated_at(&self) -> Result<Delta> {
-        match (self.noise(), self.budget()) {
-            (Some(PlannedNoise { law: Law::Gaussian, .. }), budget) => Ok(budget.delta()),
-            _ => Ok(Delta::new(0.0)?),
+        match self.noise() {
+            Some(noise) => stated_at(noise.law, self.budget()),
+            None => Ok(Delta::new(0.0)?),
+        }
+    }
+
+    /// The public rows stand for the private ones, unless there are rows of one kind only or the rows themselves are meant.
+    fn assumptions(&self) -> Vec<String> {
+        let problem = self.problem();
+        let is_mixed = problem.private_rows() > 0 && problem.public_rows() > 0;
+        match problem.target() {
+            Target::Population if is_mixed => vec![SAME_POPULATION.into()],
+            _ => Vec::new(),
         }
     }
 
@@ -104,6 +116,7 @@ impl Plan {
         certificate.arithmetic = Arithmetic::Exact;
         certificate.random_source = RandomSource::None;
         certificate.hyperparameters = self.provenance();
+        certificate.assumptions = self.assumptions();
         Ok(certificate)
     }
 

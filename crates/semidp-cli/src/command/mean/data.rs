@@ -1,12 +1,13 @@
 //! From files to what the estimators need: public evidence, and private rows behind the wall.
 
+use super::method::Method;
 use super::{Centre, Mean, Radius, Scale};
 use crate::failure::Failure;
 use crate::meaning::Meaning;
 use crate::output::Output;
 use crate::progress;
 use indicatif::ProgressBar;
-use semidp::mean::{Evidence, Plan};
+use semidp::mean::Evidence;
 use semidp_accounting::Provenance;
 use semidp_core::{BlockSource, DenseTable, Private};
 use semidp_table::{Encoding, Feature, Kind, Schema, open_private, open_public};
@@ -35,6 +36,8 @@ pub struct Data {
     pub is_centred: bool,
     /// Whether columns are in units of their public standard deviation.
     pub is_scaled: bool,
+    /// Whether unreadable private cells arrive as NaN, for a release that counts them.
+    pub is_joint: bool,
     /// Moves as private rows are read.
     pub bar: ProgressBar,
     /// What the user should know, once there is an answer.
@@ -85,30 +88,42 @@ impl Data {
                 "the centre public is the mean of the public rows",
             ));
         }
+        let is_joint = Method::is_joint(options, has_public);
         let bar = progress::bar(output, "private rows", 0);
         let private: PrivateRows = match &options.private {
             Some(path) => {
                 let ticking = bar.clone();
-                let loading = loading.on_rows(move |rows| ticking.inc(rows));
+                let loading = loading.unreadable_as_nan(is_joint).on_rows(move |rows| ticking.inc(rows));
                 open_private(path, &schema, &encoding, loading)?.boxed()
             }
             None => Private::new(Box::new(DenseTable::<f32>::new(Vec::new(), encoding.width())?)),
         };
         Ok((
-            Self { encoding, decoder, evidence, public_mean, centre, is_centred, is_scaled, bar, notes },
+            Self {
+                encoding,
+                decoder,
+                evidence,
+                public_mean,
+                centre,
+                is_centred,
+                is_scaled,
+                is_joint,
+                bar,
+                notes,
+            },
             private,
         ))
     }
 
-    /// Where radius, standard deviation, centre and scale came from. The plan holds the values.
-    pub fn provenance(&self, options: &Mean, plan: &Plan) -> Vec<Provenance> {
+    /// Where radius, standard deviation, centre and scale came from.
+    pub fn provenance(&self, options: &Mean, clip_norm: Option<f64>, std: f64) -> Vec<Provenance> {
         let entry = |name: &str, value: serde_json::Value, source: &str| Provenance {
             name: name.into(),
             value,
             source: source.into(),
         };
         let mut entries = Vec::new();
-        if let Some(clip_norm) = plan.clip_norm() {
+        if let Some(clip_norm) = clip_norm {
             let source = match options.radius {
                 Radius::Auto => "public data",
                 // The smallest l1 ball that holds the l2 ball of the user.
@@ -125,7 +140,7 @@ impl Data {
             (None, Some(_)) => "public data",
             (None, None) => "theory",
         };
-        entries.push(entry("std", json!(plan.problem().std()), source));
+        entries.push(entry("std", json!(std), source));
         let centre = match (self.is_centred, options.centre) {
             (true, _) => ("public mean", "public data"),
             (false, Some(_)) => ("origin", "user"),

@@ -1,6 +1,7 @@
 //! `semidp mean`: the mean of the columns of two files, with a certificate.
 
 mod data;
+mod method;
 mod result;
 
 use crate::command::plan::refuse_other_promises;
@@ -12,10 +13,11 @@ use crate::output::Output;
 use crate::overwrite::{self, Kind};
 use clap::{Args, ValueEnum};
 use data::Data;
+use method::Method;
 use result::Estimate;
-use semidp::mean::{Request, errors};
+use semidp::mean::{Assumption, Request};
 use semidp_accounting::Adjacency;
-use semidp_core::{Public, Randomness, Session};
+use semidp_core::{Randomness, Session};
 use std::path::PathBuf;
 
 const EXAMPLE: &str = "\
@@ -60,7 +62,11 @@ pub struct Mean {
     #[arg(long, value_enum)]
     scale: Option<Scale>,
 
-    /// Which estimator; `auto` takes the one with the least predicted error whose arithmetic is exact
+    /// Take this for granted; `same-population`: public rows are drawn like private ones, so that both are pooled
+    #[arg(long, value_enum)]
+    assume: Option<Assume>,
+
+    /// Which estimator; `auto` assumes nothing about a shift between public and private rows, unless --assume is given
     #[arg(long, value_name = "auto|NAME", default_value = "auto")]
     estimator: String,
 
@@ -128,6 +134,12 @@ fn parse_radius(text: &str) -> Result<Radius, semidp_accounting::Error> {
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Assume {
+    /// Public and private rows come from the same population
+    SamePopulation,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Centre {
     /// The mean of the public rows
     Public,
@@ -148,6 +160,14 @@ impl Mean {
     fn columns(&self) -> Option<Vec<&str>> {
         let names = self.columns.as_ref()?.iter().map(|name| name.trim());
         Some(names.filter(|name| !name.is_empty()).collect())
+    }
+
+    /// What is taken for granted about the public rows.
+    fn assumption(&self) -> Assumption {
+        match self.assume {
+            Some(Assume::SamePopulation) => Assumption::SamePopulation,
+            None => Assumption::Nothing,
+        }
     }
 
     /// Answers.
@@ -207,19 +227,16 @@ impl Mean {
                 "both files are empty: check the paths",
             ));
         }
-        let plan = request.plan(data.evidence.as_ref(), data.encoding.width(), rows)?;
-        let known = data.provenance(&self, &plan);
-        let plan = plan.with_provenance(known);
-        let errors = errors(&plan, data.evidence.as_ref(), self.confidence);
+        let method = Method::choose(&self, request, &data, rows)?;
         if self.seed.is_some() {
             output.warn("--seed makes the noise reproducible: the result is NOT private");
         }
         if let Some(ledger) = ledger {
             let seeded = if self.seed.is_some() { ", NOT private: seeded" } else { "" };
-            session = session.with_ledger(ledger.describe(&format!("mean: {}{seeded}", plan.name())));
+            session = session.with_ledger(ledger.describe(&format!("mean: {}{seeded}", method.name())));
         }
         data.bar.set_length(rows);
-        let release = plan.release(&session, &Public(data.public_mean.clone()), &Public(data.centre.clone()));
+        let release = method.release(&session, &data, self.confidence);
         data.bar.finish_and_clear();
         let mut release = release?;
         if self.strict {
@@ -230,16 +247,7 @@ impl Mean {
         if self.private.is_some() {
             release.certificate.assumptions.extend(self.reading.assumption());
         }
-        let estimate = Estimate {
-            columns: data.encoding.names().to_vec(),
-            decoder: data.decoder,
-            is_scaled: data.is_scaled,
-            plan,
-            errors,
-            confidence: self.confidence,
-            evidence: data.evidence,
-            release,
-        };
+        let estimate = Estimate::new(data, release, self.confidence);
         let json = estimate.json()?;
         if let Some(place) = certificate {
             place.fill(&pretty(&json["certificate"])?)?;
@@ -248,7 +256,6 @@ impl Mean {
             place.fill(&pretty(&json)?)?;
         }
         output.answer(&json, || estimate.text())?;
-        data.notes.iter().for_each(|note| output.note(note));
         estimate.notes(output);
         Ok(())
     }

@@ -1,0 +1,617 @@
+//! The default mean: one jointly clipped release of sums, squares and counts, and estimates that assume nothing about a shift.
+//!
+//! *Estimand*: the mean of each column over the population of the private rows, over readable cells. *Release*: the 4d coordinates of
+//! [`ClippedMoments`], one event; all that follows is post-processing: means, variances, unreadable and clipped counts, the shift, the point
+//! estimate ([`combine`]) and the interval ([`Intervals`]).
+
+use super::interval::{half_width, normal_quantile, student_quantile};
+use super::law::stated_at;
+use super::shift::{ErrorLaw, Intervals, Pair, combine, predicted_errors, unit_variance};
+use super::{Evidence, Law, Problem, Request};
+use crate::{Error, Result};
+use semidp_accounting::{NoiseMultiplier, PrivacyBudget, Provenance};
+use semidp_core::{
+    BlockSource, ClippedMoments, Gaussian, KNorm, Laplace, Mechanism, Norm, Program, Public, Release,
+    Sampling, Session, Steps,
+};
+use serde_json::json;
+
+/// What is taken for granted about the public rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Assumption {
+    /// Nothing: they may be shifted.
+    Nothing,
+    /// They come from the population of the private rows.
+    SamePopulation,
+}
+
+/// The sentence for certificates and answers.
+pub const SAME_POPULATION: &str = "public and private rows come from the same population";
+
+/// Variance that is estimated with relative variance r² is enlarged by this times r²: a normal interval whose variance has relative
+/// standard deviation r loses about 0.14·r² of its coverage at 95 %, and enlarging the variance by x regains 0.115·x.
+const ALLOWANCE: f64 = 1.25;
+/// A column's readable cells are counted if there are this many standard errors of them.
+const COUNTED: f64 = 4.0;
+/// The share of the radius that the squares take, τ, is at most this: the clip norm grows by at most 15 %, in practice by less than 5 %.
+const LARGEST_SQUARES: (f64, f64) = (0.55, 0.15);
+
+/// A joint release that is ready to run. Made from counts, public rows and a budget alone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JointPlan {
+    law: Law,
+    multiplier: NoiseMultiplier,
+    problem: Problem,
+    budget: PrivacyBudget,
+    assumption: Assumption,
+    squares: f64,
+    clipped: f64,
+    public: Vec<PublicColumn>,
+    clipped_share: f64,
+    known: Vec<Provenance>,
+}
+
+/// What the public rows show of a column.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct PublicColumn {
+    variance: f64,
+    kurtosis: f64,
+    /// Of the mean; infinite where it is not known.
+    mean_variance: f64,
+}
+
+impl JointPlan {
+    /// The estimator's name for a law and an assumption.
+    fn name_of(law: Law, assumption: Assumption) -> &'static str {
+        match (assumption, law) {
+            (Assumption::Nothing, Law::Gaussian) => "shift-robust-gaussian",
+            (Assumption::Nothing, Law::Laplace) => "shift-robust-laplace",
+            (Assumption::Nothing, Law::KNorm) => "shift-robust-k-norm",
+            (Assumption::SamePopulation, Law::Gaussian) => "pooled-gaussian",
+            (Assumption::SamePopulation, Law::Laplace) => "pooled-laplace",
+            (Assumption::SamePopulation, Law::KNorm) => "pooled-k-norm",
+        }
+    }
+
+    /// Whether this is the name of a joint release.
+    pub fn is_name(name: &str) -> bool {
+        [Law::Gaussian, Law::Laplace, Law::KNorm]
+            .iter()
+            .any(|law| Self::name_of(*law, Assumption::Nothing) == name)
+    }
+
+    /// The plan with the least predicted error among the laws that the request and the budget admit; `None` if the budget admits none.
+    pub fn best(
+        request: &Request,
+        assumption: Assumption,
+        evidence: &Evidence,
+        private_rows: u64,
+    ) -> Result<Option<Self>> {
+        let mut best: Option<Self> = None;
+        for law in [Law::Gaussian, Law::Laplace, Law::KNorm] {
+            let is_wanted = match &request.estimator {
+                Some(name) => Self::name_of(law, Assumption::Nothing) == name,
+                None => law != Law::KNorm || !request.exact,
+            };
+            if !is_wanted {
+                continue;
+            }
+            let Some(plan) = Self::with_law(law, request, assumption, evidence, private_rows)? else {
+                continue;
+            };
+            if best.as_ref().is_none_or(|best| plan.predicted_mse() < best.predicted_mse()) {
+                best = Some(plan);
+            }
+        }
+        if let (None, Some(name)) = (&best, &request.estimator) {
+            return Err(Error::Unsuitable {
+                name: name.clone(),
+                reason: "needs a budget of its kind that is not too small: a delta or rho for Gaussian noise, an epsilon for the others"
+                    .into(),
+            });
+        }
+        Ok(best)
+    }
+
+    fn with_law(
+        law: Law,
+        request: &Request,
+        assumption: Assumption,
+        evidence: &Evidence,
+        private_rows: u64,
+    ) -> Result<Option<Self>> {
+        let dimension = evidence.mean().len();
+        let Some(multiplier) = law.noise_multiplier(request.budget, 4 * dimension)? else {
+            return Ok(None);
+        };
+        let problem = request.problem(Some(law), Some(evidence), dimension, private_rows)?;
+        let problem = match request.std {
+            Some(std) => problem.with_std(std)?,
+            None => problem,
+        };
+        let rows = evidence.rows() as f64;
+        let columns = evidence.variance().iter().zip(evidence.kurtosis());
+        let public = columns.map(|(&variance, &kurtosis)| PublicColumn {
+            variance,
+            kurtosis,
+            // A column that does not vary shows nothing of its variance.
+            mean_variance: if evidence.rows() > 1 && variance > 0.0 {
+                variance / rows
+            } else {
+                f64::INFINITY
+            },
+        });
+        let mut plan = Self {
+            law,
+            multiplier,
+            budget: request.budget,
+            assumption,
+            squares: 0.1,
+            clipped: if law == Law::Laplace { 0.05 } else { 0.2 },
+            public: public.collect(),
+            clipped_share: evidence.clipped_share(law, law.clip(&problem).radius).1,
+            problem,
+            known: Vec::new(),
+        };
+        plan.squares = plan.best_squares();
+        Ok(Some(plan))
+    }
+
+    /// The scale of the squares with the narrowest intervals: larger ones cost noise, smaller ones leave the variance uncertain.
+    fn best_squares(&self) -> f64 {
+        let rows = self.problem.private_rows().max(1) as f64;
+        let known: Vec<f64> = self.public.iter().map(|column| column.variance).filter(|v| *v > 0.0).collect();
+        let variance = match known.len() {
+            0 => self.problem.std().powi(2) / self.public.len() as f64,
+            count => known.iter().sum::<f64>() / count as f64,
+        };
+        let most = if self.law == Law::Laplace { LARGEST_SQUARES.1 } else { LARGEST_SQUARES.0 };
+        let width = |squares: f64| {
+            let noise = Self { squares, ..self.clone() }.noise_std_on_sum();
+            let total = rows * variance + noise * noise;
+            let uncertain = noise * self.radius() / squares / total;
+            total * (1.0 + ALLOWANCE * uncertain * uncertain)
+        };
+        let candidates = (0..=40).map(|i| 0.005 * (most / 0.005).powf(f64::from(i) / 40.0));
+        candidates.min_by(|a, b| width(*a).total_cmp(&width(*b))).unwrap_or(most)
+    }
+
+    /// The estimator.
+    pub fn name(&self) -> &'static str {
+        Self::name_of(self.law, self.assumption)
+    }
+
+    /// The law of the noise.
+    pub fn law(&self) -> Law {
+        self.law
+    }
+
+    /// What is taken for granted.
+    pub fn assumption(&self) -> Assumption {
+        self.assumption
+    }
+
+    /// What it was made for.
+    pub fn problem(&self) -> &Problem {
+        &self.problem
+    }
+
+    /// What it may spend.
+    pub fn budget(&self) -> PrivacyBudget {
+        self.budget
+    }
+
+    /// Rows further than this from the centre are clipped, in the norm of the law (B).
+    pub fn radius(&self) -> f64 {
+        self.law.clip(&self.problem).radius
+    }
+
+    /// The bound on the joint contribution of a row over the radius, C/B.
+    fn joint_factor(&self) -> f64 {
+        match self.law {
+            Law::Laplace => 1.0 + self.squares,
+            Law::Gaussian | Law::KNorm => (1.0 + self.squares * self.squares).sqrt(),
+        }
+    }
+
+    /// How many times larger the noise of the mean is than that of a release of the sum alone. K-norm noise grows with the number of
+    /// coordinates, which is four times as large.
+    pub fn noise_price(&self) -> f64 {
+        let d = self.public.len();
+        let coordinates = unit_variance(self.law, 4 * d) / unit_variance(self.law, d);
+        self.joint_factor() * coordinates.sqrt()
+    }
+
+    fn noise_std_on_sum(&self) -> f64 {
+        let unit = unit_variance(self.law, 4 * self.public.len());
+        self.multiplier.get() * self.radius() * self.joint_factor() * unit.sqrt()
+    }
+
+    /// The predicted squared error of each column if public and private rows come from the same population and nothing is clipped.
+    pub fn predicted_errors(&self) -> Vec<f64> {
+        let rows = self.problem.private_rows() as f64;
+        let noise = (self.noise_std_on_sum() / rows).powi(2);
+        let pairs: Vec<Pair> = self
+            .public
+            .iter()
+            .map(|column| Pair {
+                private: 0.0,
+                private_variance: column.variance / rows + noise,
+                public: 0.0,
+                public_variance: column.mean_variance,
+            })
+            .collect();
+        match self.assumption {
+            Assumption::Nothing => predicted_errors(&pairs),
+            Assumption::SamePopulation => pairs.iter().map(Pair::pooled_variance).collect(),
+        }
+    }
+
+    /// Their sum with the squared bias of clipping, in the coordinates of the rows.
+    pub fn predicted_mse(&self) -> f64 {
+        self.predicted_errors().iter().sum::<f64>() + self.law.clip(&self.problem).bias.powi(2)
+    }
+
+    /// Where radius, standard deviation and centre came from, for the certificate.
+    pub fn with_provenance(self, known: Vec<Provenance>) -> Self {
+        Self { known, ..self }
+    }
+
+    /// What is estimated, in words.
+    pub fn estimand(&self) -> &'static str {
+        match self.assumption {
+            Assumption::Nothing => "the mean of the population of the private rows, over readable cells",
+            Assumption::SamePopulation => {
+                "the mean of the population of the private rows, over readable cells, assumed to be that of the public rows"
+            }
+        }
+    }
+
+    /// Releases the joint sums and estimates the means from them, with intervals at a confidence between 0 and 1.
+    ///
+    /// `centre` is what rows are clipped about and `public_mean` the mean of the public rows, both in the session's coordinates; neither
+    /// may depend on private rows. Unreadable cells of private rows must be NaN.
+    pub fn release<S: BlockSource>(
+        &self,
+        session: &Session<S>,
+        public_mean: &Public<Vec<f64>>,
+        centre: &Public<Vec<f64>>,
+        confidence: f64,
+    ) -> Result<Release<JointEstimate>> {
+        let shape = |what, of, found: usize, expected: usize| match found == expected {
+            true => Ok(()),
+            false => Err(Error::Kernel(semidp_core::Error::Shape { what, of, found, expected })),
+        };
+        shape("the public mean", "columns", public_mean.len(), self.public.len())?;
+        shape("the centre", "columns", centre.len(), self.public.len())?;
+        let Some(units) = session.units() else {
+            return Err(Error::invalid(
+                "adjacency",
+                "add-remove",
+                "replace-one for a mean: its weights use the number of private rows",
+            ));
+        };
+        shape("the private table", "rows", units, self.problem.private_rows() as usize)?;
+        let (radius, squares, clipped) = (self.radius(), self.squares, self.clipped);
+        let at = (public_mean.as_slice(), centre.as_slice(), confidence);
+        match self.law {
+            Law::Gaussian => {
+                let query = ClippedMoments::l2(centre.clone(), radius, squares, clipped)?;
+                self.run(session, Gaussian::new(self.multiplier), &query, at)
+            }
+            Law::KNorm => {
+                let query = ClippedMoments::l2(centre.clone(), radius, squares, clipped)?;
+                self.run(session, KNorm::new(self.multiplier), &query, at)
+            }
+            Law::Laplace => {
+                let query = ClippedMoments::l1(centre.clone(), radius, squares, clipped)?;
+                self.run(session, Laplace::new(self.multiplier), &query, at)
+            }
+        }
+    }
+
+    fn run<S: BlockSource, M: Mechanism>(
+        &self,
+        session: &Session<S>,
+        mechanism: M,
+        query: &ClippedMoments<M::Norm>,
+        (public_mean, centre, confidence): (&[f64], &[f64], f64),
+    ) -> Result<Release<JointEstimate>> {
+        let program =
+            Program::new(mechanism, Sampling::Everyone, Steps::ONE).with_dimension(4 * self.public.len());
+        let (run, mut tickets) = session.authorise(program, stated_at(self.law, self.budget)?)?;
+        let ticket = tickets.next().ok_or_else(|| Error::invalid("steps", 0, "one step"))?;
+        let sums = Sums::scales_of(query);
+        let noised = run.noise(run.sum(query, ticket)?)?;
+        let estimate = noised.map(|sum| self.estimate(&sums, &sum, public_mean, centre, confidence));
+        let mut release = run.finish(tickets, estimate)?;
+        let certificate = &mut release.certificate;
+        certificate.mechanism = format!("mean: {}, {}", self.name(), certificate.mechanism);
+        certificate.hyperparameters = self.provenance(query);
+        if self.assumption == Assumption::SamePopulation {
+            certificate.assumptions.push(SAME_POPULATION.into());
+        }
+        Ok(release)
+    }
+
+    fn provenance<N: Norm>(&self, query: &ClippedMoments<N>) -> Vec<Provenance> {
+        let entry = |name: &str, value: serde_json::Value, source: &str| Provenance {
+            name: name.into(),
+            value,
+            source: source.into(),
+        };
+        let budget = match self.budget {
+            PrivacyBudget::Approximate { epsilon, delta } => {
+                json!({ "epsilon": epsilon.get(), "delta": delta.get() })
+            }
+            PrivacyBudget::Pure { epsilon } => json!({ "epsilon": epsilon.get() }),
+            PrivacyBudget::Zcdp { rho, .. } => json!({ "rho": rho.get() }),
+        };
+        let mut entries = vec![
+            entry("estimand", json!(self.estimand()), "default"),
+            entry("noise-multiplier", json!(self.multiplier.get()), "calibration"),
+            entry("joint-clip-norm", json!(query.clip_norm()), "theory"),
+            entry("square-scale", json!(query.square_scale()), "public data"),
+            entry("unreadable-scale", json!(query.unreadable_scale()), "theory"),
+            entry("clipped-scale", json!(query.clipped_scale()), "theory"),
+            entry("noise-price", json!(self.noise_price()), "theory"),
+            entry("budget", budget, "user"),
+            entry("target", json!(self.problem.target().name()), "user"),
+        ];
+        entries.extend_from_slice(&self.known);
+        entries
+    }
+
+    /// Post-processing: everything that can be said, from the noised sums.
+    fn estimate(
+        &self,
+        scales: &Sums,
+        sums: &[f64],
+        public_mean: &[f64],
+        centre: &[f64],
+        confidence: f64,
+    ) -> JointEstimate {
+        let d = self.public.len();
+        let (deviations, rest) = sums.split_at(d);
+        let (squares, rest) = rest.split_at(d);
+        let (unreadable, clipped) = rest.split_at(d);
+        let unit = unit_variance(self.law, 4 * d);
+        let noise = self.multiplier.get() * scales.clip_norm * unit.sqrt();
+        let rows = self.problem.private_rows() as f64;
+        let count = |sum: f64, scale: f64| Estimated { estimate: sum / scale, standard_error: noise / scale };
+        let clipped_columns: Vec<Estimated> = clipped.iter().map(|k| count(*k, scales.clipped)).collect();
+        let clipped_rows = Estimated {
+            estimate: clipped_columns.iter().map(|column| column.estimate).sum(),
+            standard_error: noise / scales.clipped * (d as f64).sqrt(),
+        };
+        let clip = self.law.clip(&self.problem);
+        let expected = self.clipped_share * rows;
+        let too_many = clipped_rows.estimate - 3.0 * clipped_rows.standard_error - expected;
+        let is_clipped = too_many > 0.0;
+        // Beyond what the public rows let expect, the bias grows with the rows.
+        let share = if is_clipped { clipped_rows.estimate / rows } else { self.clipped_share };
+        let bias = clip.bias * (share / self.clipped_share.max(1e-12)).max(1.0);
+        let fixed = bias + share * (self.radius() - scales.kept) + scales.step;
+        let columns: Vec<Measured> = (0..d)
+            .map(|j| {
+                let unreadable = count(unreadable[j], scales.unreadable);
+                let readable = (rows - unreadable.estimate).min(rows);
+                if readable < COUNTED * unreadable.standard_error || readable < 1.0 {
+                    return Measured { unreadable, found: None };
+                }
+                let deviation = deviations[j] / readable;
+                let noise_variance =
+                    (noise / readable).powi(2) + (deviation * unreadable.standard_error / readable).powi(2);
+                let second = squares[j] / scales.square / readable;
+                let spread = (second - deviation * deviation + noise_variance).max(0.0);
+                let spread = spread * readable / (readable - 1.0).max(1.0);
+                let kurtosis = self.public[j].kurtosis.max(3.0);
+                let uncertain = (noise / scales.square / readable).powi(2)
+                    + (kurtosis - 1.0) * spread * spread / readable
+                    + 4.0 * deviation * deviation * noise_variance;
+                let sampling = spread / readable;
+                let total = sampling + noise_variance;
+                let allowed = sampling + ALLOWANCE * uncertain / (readable * readable) / total;
+                Measured {
+                    unreadable,
+                    found: Some(Found {
+                        value: centre[j] + deviation,
+                        variance: total,
+                        law: ErrorLaw {
+                            sampling: allowed,
+                            noise: Some((self.law, (noise_variance / unit).sqrt(), 4 * d)),
+                        },
+                    }),
+                }
+            })
+            .collect();
+        let pair = |(j, found): (usize, &Found)| Pair {
+            private: found.value,
+            private_variance: found.variance,
+            public: public_mean[j],
+            public_variance: self.public[j].mean_variance,
+        };
+        let found = columns.iter().enumerate().filter_map(|(j, column)| Some((j, column.found.as_ref()?)));
+        let pairs: Vec<Pair> = found.map(pair).collect();
+        let (values, rule) = match self.assumption {
+            Assumption::Nothing => combine(&pairs),
+            Assumption::SamePopulation => (pairs.iter().map(Pair::pooled).collect(), "pooled"),
+        };
+        let mut intervals = Intervals::new(confidence);
+        let significant = normal_quantile(1.0 - 0.025 / d as f64);
+        let mut next = pairs.iter().zip(values);
+        let columns = columns.iter().zip(public_mean).zip(&self.public);
+        let columns = columns.map(|((measured, &public_mean), public)| {
+            let unreadable = measured.unreadable;
+            let Some((found, (pair, value))) = measured.found.as_ref().and_then(|found| Some((found, next.next()?)))
+            else {
+                let status = match unreadable.estimate > 0.5 * rows {
+                    true => "unreadable: the mean is that of the public rows, and says nothing about the private ones",
+                    false => {
+                        "the budget is too small to count the readable cells: the mean is that of the public rows, and says nothing \
+                         about the private ones"
+                    }
+                };
+                return ColumnEstimate {
+                    mean: public_mean,
+                    private_mean: None,
+                    standard_error: None,
+                    interval: None,
+                    shift: None,
+                    unreadable,
+                    status: Some(status),
+                };
+            };
+            let [low, high] = match self.assumption {
+                Assumption::Nothing => {
+                    let [low, high] = intervals.interval(pair.private, found.law, pair.public, pair.public_variance);
+                    [low.min(value) - fixed, high.max(value) + fixed]
+                }
+                Assumption::SamePopulation => {
+                    let half = self.pooled_half_width(pair, found, confidence, fixed);
+                    [value - half, value + half]
+                }
+            };
+            let shift = public.mean_variance.is_finite().then(|| Shift {
+                estimate: pair.public - pair.private,
+                standard_error: (public.mean_variance + found.law.variance()).sqrt(),
+                is_significant: (pair.public - pair.private).abs()
+                    > significant * (public.mean_variance + found.law.variance()).sqrt() + fixed,
+            });
+            ColumnEstimate {
+                mean: value,
+                private_mean: Some(pair.private),
+                standard_error: Some(match self.assumption {
+                    Assumption::Nothing => found.law.variance().sqrt(),
+                    Assumption::SamePopulation => pair.pooled_variance().sqrt(),
+                }),
+                interval: Some([low, high]),
+                shift,
+                unreadable,
+                status: None,
+            }
+        });
+        JointEstimate {
+            columns: columns.collect(),
+            rule,
+            clipped_rows,
+            clipped_columns,
+            is_clipped,
+            clip_bias: fixed,
+        }
+    }
+
+    /// Half the width of the interval of the pooled estimate, which is right at zero shift only.
+    fn pooled_half_width(&self, pair: &Pair, found: &Found, confidence: f64, fixed: f64) -> f64 {
+        let weight = if pair.public_variance.is_finite() { pair.public_weight() } else { 0.0 };
+        let public = match self.problem.public_rows() {
+            rows if rows > 1 && weight > 0.0 => {
+                let p = 0.5 + confidence / 2.0;
+                pair.public_variance * (student_quantile(p, rows - 1) / normal_quantile(p)).powi(2)
+            }
+            _ => 0.0,
+        };
+        let rest = 1.0 - weight;
+        let sampling = rest * rest * found.law.sampling + weight * weight * public;
+        let noise = found.law.noise.map(|(law, scale, dimension)| (law, rest * scale, dimension));
+        half_width(confidence, sampling, noise) + rest * fixed
+    }
+}
+
+/// What turns integer sums back into counts, squares and deviations.
+struct Sums {
+    clip_norm: f64,
+    kept: f64,
+    step: f64,
+    square: f64,
+    unreadable: f64,
+    clipped: f64,
+}
+
+impl Sums {
+    fn scales_of<N: Norm>(query: &ClippedMoments<N>) -> Self {
+        Self {
+            clip_norm: query.clip_norm(),
+            kept: query.kept_radius(),
+            step: query.grid().step(),
+            square: query.square_scale(),
+            unreadable: query.unreadable_scale(),
+            clipped: query.clipped_scale(),
+        }
+    }
+}
+
+/// A column before public rows have a say.
+struct Measured {
+    unreadable: Estimated,
+    found: Option<Found>,
+}
+
+struct Found {
+    value: f64,
+    variance: f64,
+    law: ErrorLaw,
+}
+
+/// A noised number with its standard error.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimated {
+    /// The number; noise may make it negative.
+    pub estimate: f64,
+    /// The standard deviation of the noise on it.
+    pub standard_error: f64,
+}
+
+impl Estimated {
+    /// Whether it is more than noise explains, in one of so many columns: a false alarm in at most about one of 200 releases.
+    pub fn is_significant(&self, columns: usize) -> bool {
+        self.estimate > normal_quantile(1.0 - 0.005 / columns.max(1) as f64) * self.standard_error
+    }
+}
+
+/// The public mean minus the private one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shift {
+    /// The difference of the two means.
+    pub estimate: f64,
+    /// Its standard error.
+    pub standard_error: f64,
+    /// Whether it is more than chance explains: at most about 5 % false alarms in all columns together.
+    pub is_significant: bool,
+}
+
+/// A column's mean and what is known of it, in the coordinates of the rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ColumnEstimate {
+    /// The estimate.
+    pub mean: f64,
+    /// That of the private rows alone.
+    pub private_mean: Option<f64>,
+    /// Of the private rows alone, or of the pooled estimate where that is assumed to be right.
+    pub standard_error: Option<f64>,
+    /// The confidence interval; `None` where the private cells say nothing.
+    pub interval: Option<[f64; 2]>,
+    /// The estimated shift; `None` without a variance of the public mean.
+    pub shift: Option<Shift>,
+    /// Private cells of this column that are no numbers.
+    pub unreadable: Estimated,
+    /// Why there is no interval.
+    pub status: Option<&'static str>,
+}
+
+/// The answer of a joint release.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JointEstimate {
+    /// One a column.
+    pub columns: Vec<ColumnEstimate>,
+    /// How private and public means were combined.
+    pub rule: &'static str,
+    /// Private rows that were clipped.
+    pub clipped_rows: Estimated,
+    /// The same, each row divided among columns by their shares of its squared distance.
+    pub clipped_columns: Vec<Estimated>,
+    /// Whether clearly more private rows were clipped than the public rows let expect.
+    pub is_clipped: bool,
+    /// What intervals are widened by on each side: the bias of clipping, as far as the public rows show it, and the grid.
+    pub clip_bias: f64,
+}
