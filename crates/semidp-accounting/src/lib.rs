@@ -10,6 +10,7 @@ mod closed_form;
 pub mod convert;
 mod error;
 mod event;
+mod filter;
 mod guarantee;
 pub mod local;
 mod math;
@@ -22,4 +23,5 @@ pub use certificate::{Arithmetic, Certificate, Provenance, RandomSource, Verdict
 pub use closed_form::{PrivacyBudget, closed_form_noise, gaussian_noise};
 pub use error::{Error, Result};
 pub use event::{CountedEvent, Event, parse_events};
+pub use filter::{FilterCharge, GaussianFilter};
 pub use guarantee::{Guarantee, Protects, Trust};

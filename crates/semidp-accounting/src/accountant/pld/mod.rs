@@ -19,7 +19,7 @@ use crate::math::search;
 use crate::{Adjacency, Delta, Epsilon, Error, Event, Mu, Result, Steps, convert};
 use grid::Direction;
 use pair::{LARGEST_MU, Pair};
-use scout::Problem;
+use scout::{Piece, Problem};
 
 /// Below this δ the accountant only promises an upper bound, not a tight one.
 pub(crate) const SMALLEST_DELTA: f64 = 1e-20;
@@ -81,6 +81,16 @@ impl PldAccountant {
         Ok(Delta::saturating(self.problem(direction).delta(epsilon.get())))
     }
 
+    /// A certified upper bound on the whole curve δ(ε), ε ≥ 0, tight for δ from about the given one up.
+    pub(crate) fn curve(&self, delta: f64) -> Curve<'_> {
+        let directions = match self.single() {
+            Some(_) => Vec::new(),
+            None if self.parts.is_empty() => Vec::new(),
+            None => self.directions().iter().map(|&way| self.problem(way).pieces(delta)).collect(),
+        };
+        Curve { single: self.single(), directions }
+    }
+
     /// ε(δ), also somewhat above the largest ε that is ever printed: a search interpolates across it.
     pub(crate) fn epsilon_beyond_range(&self, delta: Delta) -> Result<f64> {
         let target = delta.positive()?.get();
@@ -140,6 +150,23 @@ impl PldAccountant {
             [(pair, 1)] => Some(pair),
             _ => None,
         }
+    }
+}
+
+/// A whole curve δ(ε): see [`PldAccountant::curve`].
+pub(crate) struct Curve<'a> {
+    single: Option<Pair>,
+    directions: Vec<Vec<Piece<'a>>>,
+}
+
+impl Curve<'_> {
+    /// An upper bound on δ(ε) in both directions.
+    pub(crate) fn delta(&self, epsilon: f64) -> f64 {
+        if let Some(pair) = self.single {
+            return pair.delta(epsilon);
+        }
+        let least = |pieces: &Vec<Piece<'_>>| pieces.iter().map(|piece| piece.delta(epsilon)).fold(1.0, f64::min);
+        self.directions.iter().map(least).fold(0.0, f64::max)
     }
 }
 
