@@ -45,7 +45,7 @@
 
 use crate::accountant::{Accountant, PldAccountant, PureAccountant, RdpAccountant};
 use crate::convert::{gaussian_delta_below, gaussian_epsilon, gaussian_mu};
-use crate::math::{normal, search};
+use crate::math::{add_up, normal, search};
 use crate::{Adjacency, CountedEvent, Delta, Epsilon, Error, Mu, Result};
 
 /// The share of δ that pays for what no Gaussian curve covers: D/δ. It leaves 98.99 % of V at (1, 1e-6).
@@ -247,12 +247,4 @@ fn dominates(knots: &[(f64, f64)], charge: FilterCharge) -> bool {
 fn randomised_response(epsilon: f64, t: f64) -> f64 {
     let gap = t - epsilon;
     if gap >= 0.0 { 0.0 } else { -gap.exp_m1() / (1.0 + (-epsilon).exp()) * (1.0 + 8.0 * f64::EPSILON) }
-}
-
-/// a + b, rounded up: what rounding lost is known exactly (Knuth).
-pub(crate) fn add_up(a: f64, b: f64) -> f64 {
-    let sum = a + b;
-    let rounded = sum - a;
-    let lost = (a - (sum - rounded)) + (b - rounded);
-    if lost > 0.0 { sum.next_up() } else { sum }
 }

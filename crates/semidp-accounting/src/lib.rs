@@ -25,3 +25,4 @@ pub use error::{Error, Result};
 pub use event::{CountedEvent, Event, parse_events};
 pub use filter::{FilterCharge, GaussianFilter};
 pub use guarantee::{Guarantee, Protects, Trust};
+pub use math::decimal::{Decimal, NotADecimal};

@@ -1,14 +1,28 @@
 //! tmp
 use semidp_accounting::*;
-fn n(z: f64) -> NoiseMultiplier { NoiseMultiplier::new(z).unwrap() }
+fn n(z: f64) -> NoiseMultiplier {
+    NoiseMultiplier::new(z).unwrap()
+}
 #[test]
 fn show() {
     let (e, d) = (Epsilon::new(1.0).unwrap(), Delta::new(1e-6).unwrap());
     let f = GaussianFilter::new(e, d).unwrap();
     println!("{:?}", f);
-    let poisson = |z: f64, q: f64, t: u64| vec![CountedEvent::new(Event::PoissonGaussian{noise_multiplier:n(z), sample_rate: SampleRate::new(q).unwrap()}, Steps::new(t).unwrap())];
-    let lap = |z: f64, t: u64| vec![CountedEvent::new(Event::Laplace{noise_multiplier:n(z), dimension: 1}, Steps::new(t).unwrap())];
-    let pure = |z: f64, t: u64| vec![CountedEvent::new(Event::Pure{epsilon:Epsilon::new(z).unwrap()}, Steps::new(t).unwrap())];
+    let poisson = |z: f64, q: f64, t: u64| {
+        vec![CountedEvent::new(
+            Event::PoissonGaussian { noise_multiplier: n(z), sample_rate: SampleRate::new(q).unwrap() },
+            Steps::new(t).unwrap(),
+        )]
+    };
+    let lap = |z: f64, t: u64| {
+        vec![CountedEvent::new(
+            Event::Laplace { noise_multiplier: n(z), dimension: 1 },
+            Steps::new(t).unwrap(),
+        )]
+    };
+    let pure = |z: f64, t: u64| {
+        vec![CountedEvent::new(Event::Pure { epsilon: Epsilon::new(z).unwrap() }, Steps::new(t).unwrap())]
+    };
     for adj in [Adjacency::ReplaceOne, Adjacency::AddRemove] {
         for (name, ev, eps) in [
             ("attack", poisson(0.05, 9e-7, 1), 1.0),
@@ -24,13 +38,20 @@ fn show() {
             ("pure", pure(0.1, 1), 1.0),
             ("pure", pure(0.01, 50), 1.0),
             ("mix", [poisson(3.0, 0.01, 300), lap(100.0, 3), poisson(2.0, 0.001, 300)].concat(), 1.0),
-            ("zcdp", vec![CountedEvent::new(Event::Zcdp{rho: Rho::new(0.005).unwrap()}, Steps::ONE)], 1.0),
+            ("zcdp", vec![CountedEvent::new(Event::Zcdp { rho: Rho::new(0.005).unwrap() }, Steps::ONE)], 1.0),
         ] {
             let f = GaussianFilter::new(Epsilon::new(eps).unwrap(), d).unwrap();
             let start = std::time::Instant::now();
             let c = f.charge(&ev, adj).unwrap();
             let tight = epsilon(&ev, adj, d).map(|a| a.value.get());
-            println!("{adj} {name} {:?} of {:?}: eps {:?} tight {:?}  {:.0} ms", c, f.budget(), c.map(|c| c.epsilon(d).unwrap().get()), tight, start.elapsed().as_secs_f64()*1e3);
+            println!(
+                "{adj} {name} {:?} of {:?}: eps {:?} tight {:?}  {:.0} ms",
+                c,
+                f.budget(),
+                c.map(|c| c.epsilon(d).unwrap().get()),
+                tight,
+                start.elapsed().as_secs_f64() * 1e3
+            );
         }
     }
 }

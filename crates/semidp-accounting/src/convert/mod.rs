@@ -18,6 +18,7 @@ pub use group::{
 };
 pub use pure::{KNormLaw, pure_to_renyi, pure_to_zcdp, pure_to_zcdp_bun_steinke};
 pub use renyi::{renyi_to_delta, renyi_to_epsilon, renyi_to_epsilon_mironov};
+pub(crate) use zcdp::gaussian_mu_of;
 pub use zcdp::{
     ZcdpConversion, epsilon_to_zcdp, epsilon_to_zcdp_bun_steinke, epsilon_to_zcdp_gaussian, zcdp_to_delta,
     zcdp_to_epsilon, zcdp_to_epsilon_bun_steinke, zcdp_to_epsilon_gaussian,

@@ -165,7 +165,8 @@ impl Curve<'_> {
         if let Some(pair) = self.single {
             return pair.delta(epsilon);
         }
-        let least = |pieces: &Vec<Piece<'_>>| pieces.iter().map(|piece| piece.delta(epsilon)).fold(1.0, f64::min);
+        let least =
+            |pieces: &Vec<Piece<'_>>| pieces.iter().map(|piece| piece.delta(epsilon)).fold(1.0, f64::min);
         self.directions.iter().map(least).fold(0.0, f64::max)
     }
 }
@@ -184,10 +185,11 @@ impl Accountant for PldAccountant {
         let count = count.get();
         if let Pair::Gaussian { mu } = pair {
             // Gaussian losses compose exactly: one pair of length √Σμ² stands for all of them.
-            let mu = (mu * (count as f64).sqrt()).min(LARGEST_MU);
+            let mu = if count == 1 { mu } else { (mu * (count as f64).sqrt().next_up()).next_up() };
+            let mu = mu.min(LARGEST_MU);
             let known = self.parts.iter_mut().find(|(known, _)| matches!(known, Pair::Gaussian { .. }));
             match known {
-                Some((Pair::Gaussian { mu: total }, _)) => *total = total.hypot(mu).min(LARGEST_MU),
+                Some((Pair::Gaussian { mu: total }, _)) => *total = total.hypot(mu).next_up().min(LARGEST_MU),
                 _ => self.parts.push((Pair::Gaussian { mu }, 1)),
             }
             return Ok(());

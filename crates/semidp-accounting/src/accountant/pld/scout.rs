@@ -275,7 +275,11 @@ impl<'a> Problem<'a> {
         }
         // A window far above zero says nothing of small ε.
         if pieces.iter().all(|piece| piece.delta(0.0) >= 1.0) {
-            pieces.push(Piece::Plain(scout.compose(scout.grid.saddle_for_epsilon(0.0, 1.0), 0.1f64.ln(), 1.0)));
+            pieces.push(Piece::Plain(scout.compose(
+                scout.grid.saddle_for_epsilon(0.0, 1.0),
+                0.1f64.ln(),
+                1.0,
+            )));
         }
         pieces
     }

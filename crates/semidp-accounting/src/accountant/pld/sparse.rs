@@ -109,7 +109,8 @@ impl<'a> Sparse<'a> {
 
     /// An upper bound on δ(ε), given [`Sparse::tilted`].
     pub(super) fn delta_with(&self, tilted: &Composed, epsilon: f64) -> f64 {
-        self.jumped(epsilon) + self.body_tail(epsilon).min(tilted.delta(epsilon)).min(self.bulk.delta(epsilon))
+        self.jumped(epsilon)
+            + self.body_tail(epsilon).min(tilted.delta(epsilon)).min(self.bulk.delta(epsilon))
     }
 
     /// Chernoff's bound on the body's δ(ε).
