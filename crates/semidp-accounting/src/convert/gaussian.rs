@@ -16,14 +16,13 @@ pub fn gaussian_delta(mu: Mu, epsilon: Epsilon) -> Delta {
     Delta::saturating(delta(mu.get(), epsilon.get()))
 }
 
-/// δ(ε), rounded up.
+/// δ(ε), rounded up; 0 where it is below the range of floating-point numbers.
 pub(crate) fn delta(mu: f64, epsilon: f64) -> f64 {
     let (value, error) = evaluate(mu, epsilon);
-    // The last term covers numbers below the normal range.
-    if mu == 0.0 { 0.0 } else { value * (1.0 + error) + f64::MIN_POSITIVE }
+    value * (1.0 + error)
 }
 
-/// δ(ε), rounded down.
+/// δ(ε), rounded down, also below the normal range.
 pub(crate) fn delta_below(mu: f64, epsilon: f64) -> f64 {
     let (value, error) = evaluate(mu, epsilon);
     (value * (1.0 - error) - f64::MIN_POSITIVE).max(0.0)

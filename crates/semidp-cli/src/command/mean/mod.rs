@@ -164,7 +164,7 @@ impl Mean {
             ("--out", self.out.as_ref()),
             ("--certificate", self.certificate.as_ref()),
         ])?;
-        let ledger = self.ledger.open()?;
+        let ledger = self.ledger.open_for(self.private.as_ref(), output)?;
         // What cannot be written should be known before anything is spent.
         let reserve = |option: &str, path: &Option<PathBuf>| {
             path.as_ref().map(|path| Reserved::new(option, path)).transpose()

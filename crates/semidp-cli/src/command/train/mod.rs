@@ -91,7 +91,7 @@ impl Train {
             ("--checkpoint", self.keep.place(&self.out).as_ref()),
             ("--ledger", self.ledger.path()),
         ])?;
-        let ledger = self.ledger.open()?;
+        let ledger = self.ledger.open_for(self.private.as_ref(), output)?;
         if ledger.is_some() && algorithm.private_use() == PrivateUse::Opened {
             return Err(Failure::input(
                 format!(
