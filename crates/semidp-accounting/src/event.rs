@@ -4,6 +4,7 @@
 //! **Frozen.** The serialised form below is part of every certificate. A variant may be added; no
 //! variant, field or meaning may change. `tests/frozen_events.rs` holds the golden text.
 
+use crate::math::{decimal::Decimal, divide_up};
 use crate::{Adjacency, Epsilon, Error, NoiseMultiplier, Result, Rho, SampleRate, Steps};
 use serde::{Deserialize, Serialize};
 
@@ -119,28 +120,61 @@ impl Event {
         Ok(())
     }
 
-    /// The pure ε of this event, if it has one.
+    /// The pure ε of this event, if it has one, rounded up.
     pub(crate) fn pure_epsilon(&self, adjacency: Adjacency) -> Option<f64> {
         match self {
             Self::Laplace { noise_multiplier, .. } | Self::KNorm { noise_multiplier, .. } => {
-                Some(adjacency.sensitivity_factor() / noise_multiplier.get())
+                Some(divide_up(adjacency.sensitivity_factor(), noise_multiplier.get()))
             }
             Self::Pure { epsilon } => Some(epsilon.get()),
             _ => None,
         }
     }
 
-    /// μ = sensitivity/σ, if this event is an unsampled Gaussian mechanism for each unit.
-    pub(crate) fn gaussian_mu(&self, adjacency: Adjacency) -> Option<f64> {
+    /// The pure ε of this event, if it has one, as a decimal number.
+    pub(crate) fn pure_cost(&self, adjacency: Adjacency, count: Steps) -> Option<Decimal> {
         match self {
+            Self::Laplace { noise_multiplier, .. } | Self::KNorm { noise_multiplier, .. } => {
+                let sensitivity = adjacency.sensitivity_factor() as u64;
+                Some(Decimal::quotient(sensitivity, noise_multiplier.get(), count.get()))
+            }
+            Self::Pure { epsilon } => Some(Decimal::of(epsilon.get()).times(count.get())),
+            _ => None,
+        }
+    }
+
+    /// ρ = μ²/2, if this event is an unsampled Gaussian mechanism for each unit.
+    pub(crate) fn gaussian_rho(&self, adjacency: Adjacency) -> Option<Decimal> {
+        let noise = match self {
             Self::Gaussian { noise_multiplier } | Self::OnePassGaussian { noise_multiplier, .. } => {
-                Some(adjacency.sensitivity_factor() / noise_multiplier.get())
+                noise_multiplier
             }
             Self::PoissonGaussian { noise_multiplier, sample_rate }
             | Self::FixedSizeGaussian { noise_multiplier, sample_rate }
                 if sample_rate.get() == 1.0 =>
             {
-                Some(adjacency.sensitivity_factor() / noise_multiplier.get())
+                noise_multiplier
+            }
+            _ => return None,
+        };
+        // Half a square: twice of a quarter, under add/remove, as the numerator must be a whole number.
+        Some(match adjacency {
+            Adjacency::ReplaceOne => Decimal::quotient_by_square(2, noise.get()),
+            Adjacency::AddRemove => Decimal::quotient_by_square(2, 2.0 * noise.get()),
+        })
+    }
+
+    /// μ = sensitivity/σ, rounded up, if this event is an unsampled Gaussian mechanism for each unit.
+    pub(crate) fn gaussian_mu(&self, adjacency: Adjacency) -> Option<f64> {
+        match self {
+            Self::Gaussian { noise_multiplier } | Self::OnePassGaussian { noise_multiplier, .. } => {
+                Some(divide_up(adjacency.sensitivity_factor(), noise_multiplier.get()))
+            }
+            Self::PoissonGaussian { noise_multiplier, sample_rate }
+            | Self::FixedSizeGaussian { noise_multiplier, sample_rate }
+                if sample_rate.get() == 1.0 =>
+            {
+                Some(divide_up(adjacency.sensitivity_factor(), noise_multiplier.get()))
             }
             _ => None,
         }

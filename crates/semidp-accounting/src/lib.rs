@@ -10,6 +10,7 @@ mod closed_form;
 pub mod convert;
 mod error;
 mod event;
+mod filter;
 mod guarantee;
 pub mod local;
 mod math;
@@ -22,4 +23,6 @@ pub use certificate::{Accountants, Arithmetic, Certificate, Provenance, RandomSo
 pub use closed_form::{PrivacyBudget, closed_form_noise, gaussian_noise};
 pub use error::{Error, Result};
 pub use event::{CountedEvent, Event, parse_events};
+pub use filter::{FilterCharge, GaussianFilter};
 pub use guarantee::{Guarantee, Protects, Trust};
+pub use math::decimal::{Decimal, NotADecimal};

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::number;
+use crate::output::Output;
 use clap::{Args, ValueEnum};
 use semidp::mean::Target;
 use semidp_accounting::{Adjacency, Delta, Epsilon, PrivacyBudget, Rho, SampleRate, Trust};
@@ -168,6 +169,21 @@ impl LedgerOptions {
         let path = self.ledger.as_ref()?;
         let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
         Some(format!("{} of {}", self.dataset.as_deref().unwrap_or_default(), path.display()))
+    }
+
+    /// Opens and verifies the ledger, if one was given, for a run that reads this file of private rows. Warns if earlier
+    /// runs paid for that file, or for that data set, under another name.
+    pub fn open_for(
+        &self,
+        private: Option<&PathBuf>,
+        output: &Output,
+    ) -> Result<Option<DatasetLedger>, Failure> {
+        let Some(mut ledger) = self.open()? else { return Ok(None) };
+        if let Some(private) = private.filter(|path| path.as_os_str() != "-") {
+            ledger = ledger.reads(private);
+            ledger.warnings()?.iter().for_each(|warning| output.warn(warning));
+        }
+        Ok(Some(ledger))
     }
 
     /// Opens and verifies the ledger, if one was given.

@@ -1,11 +1,15 @@
 //! The ledger of one data set, as a session uses it.
 
-use crate::book::{self, Book, NewDebit};
-use crate::cost::{covers, spent, words};
+use crate::book::{self, Book, NewDebit, NewPlan};
+use crate::cost::{self, Cost, Refusal, Rule, State, is_within, words, words_of};
 use crate::{Error, LedgerFile, Result};
 use rusqlite::TransactionBehavior;
 use semidp_accounting::CountedEvent;
 use semidp_core::{Charge, Ledger};
+use std::path::Path;
+
+/// The largest number of events in one run or plan.
+pub const MOST_EVENTS: usize = 10_000;
 
 /// Grants what the budget of one data set covers, and records it.
 #[derive(Debug)]
@@ -13,11 +17,12 @@ pub struct DatasetLedger {
     file: LedgerFile,
     dataset: String,
     description: String,
+    path: Option<String>,
 }
 
 impl DatasetLedger {
     pub(crate) fn new(file: LedgerFile, dataset: &str) -> Self {
-        Self { file, dataset: dataset.into(), description: String::new() }
+        Self { file, dataset: dataset.into(), description: String::new(), path: None }
     }
 
     /// Says in a few words what its runs are, such as `mean: weighted-gaussian`. It is kept with them, so it
@@ -27,11 +32,84 @@ impl DatasetLedger {
         self
     }
 
+    /// Names the file of the private rows. Debits record its canonical path; nothing in it is read.
+    pub fn reads(mut self, private: &Path) -> Self {
+        let path = std::fs::canonicalize(private).unwrap_or_else(|_| private.into());
+        self.path = Some(path.to_string_lossy().into_owned());
+        self
+    }
+
+    /// What is odd about the file that [`DatasetLedger::reads`] named: earlier runs of this data set read another one, or
+    /// runs of another data set read this one. It follows from names alone.
+    pub fn warnings(&self) -> Result<Vec<String>> {
+        let Some(path) = &self.path else { return Ok(Vec::new()) };
+        let book = self.file.read()?;
+        let mut warnings = Vec::new();
+        let known = |debit: &&book::Recorded| debit.path.is_some();
+        let of_this = |debit: &&book::Recorded| debit.dataset == self.dataset;
+        let is_known = book.debits.iter().filter(of_this).any(|debit| debit.path.as_ref() == Some(path));
+        let another =
+            book.debits.iter().filter(of_this).filter(known).map(|debit| debit.path.as_ref()).next_back();
+        if let (false, Some(Some(another))) = (is_known, another) {
+            warnings.push(format!(
+                "earlier runs of data set `{}` read {}, this one reads {}: a budget covers one set of private rows",
+                self.dataset,
+                shown(another),
+                shown(path)
+            ));
+        }
+        let mut others: Vec<&str> = Vec::new();
+        for debit in book.debits.iter().filter(|debit| debit.dataset != self.dataset) {
+            if debit.path.as_ref() == Some(path) && !others.contains(&&*debit.dataset) {
+                others.push(&debit.dataset);
+            }
+        }
+        if !others.is_empty() {
+            warnings.push(format!(
+                "{} was also read as data set `{}`: what the same rows spend under two names adds up, and neither budget says so",
+                shown(path),
+                others.join("`, `")
+            ));
+        }
+        Ok(warnings)
+    }
+
+    /// Declares runs in advance and pays for all of them now, composed tightly with each other. Later runs that match an
+    /// entry draw on it at no further cost: the same events in the same order, each with at least as much noise and at
+    /// most the rate and the count that were declared. Each entry is drawn on once; what is never run stays paid.
+    ///
+    /// Nothing is asserted that the ledger does not see: the entries are recorded before the runs that draw on them, so
+    /// their parameters cannot depend on what those release. They may depend on the results of runs before the plan.
+    pub fn plan(&mut self, runs: &[Vec<CountedEvent>]) -> Result<()> {
+        let events = runs.concat();
+        if runs.iter().any(|run| run.is_empty()) || events.is_empty() {
+            return Err(Error::InvalidParameter {
+                name: "events",
+                value: "no event".into(),
+                requirement: "a list of runs of at least one event each",
+            });
+        }
+        let (path, dataset) = (&self.file.path, &self.dataset);
+        let failed = |error: rusqlite::Error| Error::unusable(path, error);
+        let transaction =
+            self.file.database.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
+        let book = Book::read(&transaction, path)?;
+        let adjacency = book.budget(dataset, path)?.adjacency;
+        let (rule, cost) = price(&book, dataset, path, &events, "this plan")?;
+        let description = &self.description;
+        book.add_plan(&transaction, path, &NewPlan { dataset, adjacency, description, runs, rule, cost })?;
+        let written = Book::read(&transaction, path)?;
+        if written.plans.last().is_none_or(|last| last.runs != runs) {
+            return Err(Error::changed(path, "a new entry does not read back"));
+        }
+        transaction.commit().map_err(failed)
+    }
+
     /// Nothing is granted unless what this returns was on the disk first.
     fn record(&mut self, charge: &Charge<'_>) -> Result<()> {
         let (path, dataset) = (&self.file.path, &self.dataset);
         let failed = |error: rusqlite::Error| Error::unusable(path, error);
-        // From here to the end nobody else can write: whoever comes meanwhile waits.
+        // From here to the end no other process can write: others wait.
         let transaction =
             self.file.database.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
         let book = Book::read(&transaction, path)?;
@@ -40,45 +118,97 @@ impl DatasetLedger {
         if let Some(known) = book.debits.iter().find(|debit| debit.run == charge.run) {
             let same = known.dataset == *dataset
                 && known.adjacency == charge.adjacency
-                && known.events == charge.events;
+                && known.events(path)? == charge.events;
             return match same {
                 true => Ok(()),
                 false => refused(format!("run {} is recorded with another program", charge.run)),
             };
         }
-        let (adjacency, budget) = (budget.adjacency, budget.budget);
-        if charge.adjacency != adjacency {
+        if charge.adjacency != budget.adjacency {
             return refused(format!(
-                "the budget of data set `{dataset}` is for {adjacency} adjacency, this run is for {}",
-                charge.adjacency
+                "the budget of data set `{dataset}` is for {} adjacency, this run is for {}",
+                budget.adjacency, charge.adjacency
             ));
         }
-        let mut runs: Vec<&[CountedEvent]> = book.runs_of(dataset);
-        runs.push(charge.events);
-        let reason = match spent(budget, adjacency, &runs) {
-            Ok(cost) if covers(budget, cost, runs.len()) => None,
-            Ok(cost) => Some(match runs.len() - 1 {
-                0 => format!("this run would cost {}", words(cost)),
-                1 => format!("this run and the one recorded before would cost {} together", words(cost)),
-                many => {
-                    format!("this run and the {many} recorded before would cost {} together", words(cost))
-                }
-            }),
-            Err(error) => Some(error.to_string()),
+        let planned = book.plans.iter().filter(|plan| plan.dataset == *dataset).find_map(|plan| {
+            let free =
+                |entry: &usize| plan.drawn[*entry].is_none() && is_within(charge.events, &plan.runs[*entry]);
+            (0..plan.runs.len()).find(free).map(|entry| (plan.sequence, entry))
+        });
+        let (rule, cost) = match planned {
+            Some(_) => (Rule::Plan, Cost::Nothing),
+            None => price(&book, dataset, path, charge.events, "this run")?,
         };
-        if let Some(reason) = reason {
-            let budget = words(budget);
-            return refused(format!("data set `{dataset}` has a budget of {budget} ({adjacency}); {reason}"));
-        }
-        let debit = NewDebit { dataset, description: &self.description, charge };
-        book.add_debit(&transaction, path, &debit)?;
+        let (description, read) = (&self.description, self.path.as_deref());
+        book.add_debit(
+            &transaction,
+            path,
+            &NewDebit { dataset, description, path: read, charge, rule, cost, planned },
+        )?;
         // What was written must read back as it was meant, before it counts.
         let written = Book::read(&transaction, path)?;
-        if written.debits.last().is_none_or(|last| last.run != charge.run || last.events != charge.events) {
+        let last = written.debits.last();
+        if last.is_none_or(|last| last.run != charge.run)
+            || last.map(|last| last.events(path)).transpose()?.as_deref() != Some(charge.events)
+        {
             return Err(Error::changed(path, "a new entry does not read back"));
         }
         transaction.commit().map_err(failed)
     }
+}
+
+/// What events would cost a data set, or the refusal in words.
+fn price(
+    book: &Book,
+    dataset: &str,
+    path: &Path,
+    events: &[CountedEvent],
+    what: &str,
+) -> Result<(Rule, Cost)> {
+    let (budget, state) = (book.budget(dataset, path)?, book.state(dataset, path)?);
+    let refusal = if events.len() > MOST_EVENTS {
+        format!("{what} has {} events, at most {MOST_EVENTS} are composed", events.len())
+    } else {
+        match state.price(events) {
+            Ok(priced) => return Ok(priced),
+            Err(Refusal::Unknown(error)) => error.to_string(),
+            Err(Refusal::Closed) => format!("{} took all of it; {what} would cost more", before(&state)),
+            Err(Refusal::TooMuch(total)) => {
+                let total = match total {
+                    Some(total) => words_of(budget.budget, total),
+                    None => "more than that".into(),
+                };
+                match state.charges {
+                    0 => format!("{what} would cost {total}"),
+                    _ => format!("{what} and {} would cost {total} together", before(&state)),
+                }
+            }
+        }
+    };
+    let left = match state.remaining()? {
+        left if cost::amount(left) == 0.0 => "nothing is left".into(),
+        left => format!("left for one more release is {}", words(left)),
+    };
+    Err(Error::Refused {
+        reason: format!(
+            "data set `{dataset}` has a budget of {} ({}); {refusal}; {left}",
+            words(budget.budget),
+            budget.adjacency
+        ),
+    })
+}
+
+/// The earlier charges in words.
+fn before(state: &State) -> String {
+    match state.charges {
+        1 => "the one recorded before".into(),
+        many => format!("the {many} recorded before"),
+    }
+}
+
+/// A path without control characters.
+fn shown(path: &str) -> String {
+    path.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }
 
 impl Ledger for DatasetLedger {

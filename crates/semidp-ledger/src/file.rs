@@ -1,8 +1,7 @@
 //! The file: made whole or not at all, opened only if it is a ledger.
 
 use crate::book::{Book, one_line};
-use crate::cost::{remaining, spent};
-use crate::{Account, DatasetLedger, Error, Result};
+use crate::{Account, DatasetLedger, Error, FilterState, Result};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use semidp_accounting::{Adjacency, PrivacyBudget};
 use semidp_core::{RunId, smallest_delta};
@@ -17,11 +16,15 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const MAGIC: &[u8] = b"SQLite format 3\0";
 /// Marks a SQLite file as a ledger: "smdp".
 const APPLICATION: u32 = 0x736d_6470;
-/// The version of the tables.
-const VERSION: u32 = 1;
+/// The version of the tables, and the one that is brought up to date when it is opened.
+const VERSION: u32 = 2;
+const FIRST_VERSION: u32 = 1;
 /// Where SQLite keeps these two, big-endian.
 const APPLICATION_AT: usize = 68;
 const VERSION_AT: usize = 60;
+/// Where SQLite keeps the version that a writer must understand: 1 for a rollback journal, 2 for a log beside the file.
+const WRITE_VERSION_AT: usize = 18;
+const ROLLBACK: u8 = 1;
 const HEADER: usize = 100;
 /// Far more coordinates of noise than all runs on a data set will ever draw: a thousand million million.
 const MOST_DRAWS: f64 = (1u64 << 50) as f64;
@@ -59,13 +62,21 @@ impl LedgerFile {
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         // Before the database engine sees the file: it might tidy up in what is none of ours.
-        recognise(path)?;
+        let header = recognise(path)?;
         let real = fs::canonicalize(path).map_err(|error| Error::unusable(path, error))?;
+        if header.write_version == ROLLBACK {
+            // This file has no such log. The one that lies there is what another ledger of this name left behind, and the
+            // database engine would take its content for newer.
+            set_aside(&real, &["-wal", "-shm"]).map_err(|error| Error::unusable(path, error))?;
+        }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let database = Connection::open_with_flags(real, flags)
             .and_then(set_up)
             .map_err(|error| Error::unusable(path, error))?;
-        let file = Self { path: path.into(), database };
+        let mut file = Self { path: path.into(), database };
+        if header.version == FIRST_VERSION || header.write_version != ROLLBACK {
+            file.bring_up_to_date()?;
+        }
         file.read()?;
         Ok(file)
     }
@@ -88,7 +99,29 @@ impl LedgerFile {
         Ok(DatasetLedger::new(self, dataset))
     }
 
-    fn read(&self) -> Result<Book> {
+    /// Keeps everything in one file from now on, and the tables in their present form.
+    fn bring_up_to_date(&mut self) -> Result<()> {
+        let path = &self.path;
+        // A table that the engine cannot understand any more is a change, not a failure of the disk.
+        let failed = |error| Error::reading(path, error);
+        let mode: String =
+            self.database.query_row("PRAGMA journal_mode = DELETE", (), |row| row.get(0)).map_err(failed)?;
+        if mode != "delete" {
+            return Err(Error::unusable(path, "another process uses it in an older form"));
+        }
+        let transaction =
+            self.database.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
+        // Another process may have been faster.
+        let version: u32 =
+            transaction.query_row("PRAGMA user_version", (), |row| row.get(0)).map_err(failed)?;
+        if version == FIRST_VERSION {
+            Book::migrate(&transaction, path)?;
+            transaction.pragma_update(None, "user_version", VERSION).map_err(failed)?;
+        }
+        transaction.commit().map_err(failed)
+    }
+
+    pub(crate) fn read(&self) -> Result<Book> {
         // All tables as of one moment.
         let transaction =
             self.database.unchecked_transaction().map_err(|error| Error::reading(&self.path, error))?;
@@ -96,16 +129,24 @@ impl LedgerFile {
     }
 
     fn account(&self, book: &Book, dataset: &str) -> Result<Account> {
-        let found = book.budget(dataset, &self.path)?;
-        let (budget, adjacency, runs) = (found.budget, found.adjacency, book.runs_of(dataset));
+        let (found, state) = (book.budget(dataset, &self.path)?, book.state(dataset, &self.path)?);
+        let filter = state.filter()?.map(|filter| FilterState {
+            pure_epsilon: state.sum.round_up(),
+            budget: filter.budget(),
+            spent: state.filtered.unwrap_or_default(),
+        });
+        let debits = book.debits.iter().filter(|debit| debit.dataset == dataset);
         Ok(Account {
             dataset: dataset.into(),
-            adjacency,
-            budget,
+            adjacency: found.adjacency,
+            budget: found.budget,
             time: found.time.clone(),
-            spent: spent(budget, adjacency, &runs)?,
-            remaining: remaining(budget, adjacency, &runs)?,
-            debits: book.debits.iter().filter(|debit| debit.dataset == dataset).cloned().collect(),
+            spent: state.spent()?,
+            remaining: state.remaining()?,
+            filter,
+            is_closed: state.is_closed,
+            plans: book.plans.iter().filter(|plan| plan.dataset == dataset).cloned().collect(),
+            debits: debits.map(|debit| debit.debit(&self.path)).collect::<Result<_>>()?,
         })
     }
 
@@ -155,8 +196,14 @@ fn check(dataset: &str, budget: PrivacyBudget) -> Result<()> {
     Ok(())
 }
 
+/// What the first bytes of a ledger say.
+struct Header {
+    version: u32,
+    write_version: u8,
+}
+
 /// Whether this is a ledger of a known version, by its first bytes. Nothing is written.
-fn recognise(path: &Path) -> Result<()> {
+fn recognise(path: &Path) -> Result<Header> {
     let failed = |error: io::Error| Error::unusable(path, error);
     let not_a_ledger = || Error::NotALedger { path: path.into() };
     if !fs::metadata(path).map_err(failed)?.is_file() {
@@ -172,17 +219,20 @@ fn recognise(path: &Path) -> Result<()> {
         return Err(not_a_ledger());
     }
     match number(VERSION_AT) {
-        Some(VERSION) => Ok(()),
+        Some(version @ (VERSION | FIRST_VERSION)) => {
+            Ok(Header { version, write_version: header[WRITE_VERSION_AT] })
+        }
         Some(found) => Err(Error::UnknownFormat { path: path.into(), found, known: VERSION }),
         None => Err(not_a_ledger()),
     }
 }
 
-/// What holds for a connection, not for the file: every commit is on the disk before it is reported, and
-/// nothing in the file can run code.
+/// What holds for a connection, not for the file: every commit is on the disk, and the journal that would undo it is gone
+/// from its folder, before it is reported; and nothing in the file can run code. With a rollback journal, the mode of
+/// every file that is made or opened here, what was committed is in the file itself.
 fn set_up(database: Connection) -> rusqlite::Result<Connection> {
     database.busy_timeout(PATIENCE)?;
-    database.pragma_update(None, "synchronous", "FULL")?;
+    database.pragma_update(None, "synchronous", "EXTRA")?;
     database.pragma_update(None, "trusted_schema", false)?;
     Ok(database)
 }
@@ -214,12 +264,15 @@ fn create(path: &Path, dataset: &str, budget: PrivacyBudget, adjacency: Adjacenc
     let book = Book::create(&transaction).map_err(database_failed)?;
     book.add_budget(&transaction, path, (dataset, budget, adjacency))?;
     transaction.commit().map_err(database_failed)?;
-    // Readers and one writer do not wait for each other; this setting stays with the file.
-    database
-        .query_row("PRAGMA journal_mode = WAL", (), |_| Ok(()))
-        .and_then(|()| database.close().map_err(|(_, error)| error))
-        .map_err(database_failed)?;
+    database.close().map_err(|(_, error)| database_failed(error))?;
 
+    // What a ledger of this name left behind, one that was removed, belongs to no ledger: the database engine would take it
+    // for a part of the new one. Only those who make a ledger may tidy up, one at a time, while there is none.
+    let _lock = lock(folder).map_err(failed)?;
+    if fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+        let real = fs::canonicalize(folder).map_err(failed)?.join(name);
+        set_aside(&real, &["-journal", "-wal", "-shm"]).map_err(failed)?;
+    }
     match fs::hard_link(&temporary.0, path) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(false),
@@ -230,6 +283,35 @@ fn create(path: &Path, dataset: &str, budget: PrivacyBudget, adjacency: Adjacenc
     #[cfg(unix)]
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
     Ok(true)
+}
+
+/// Renames files that belong to no ledger: to `NAME-wal.0123….old` and so on. Nothing is lost.
+fn set_aside(ledger: &Path, endings: &[&str]) -> io::Result<()> {
+    for ending in endings {
+        let mut name = ledger.as_os_str().to_owned();
+        name.push(ending);
+        if fs::symlink_metadata(&name).is_ok() {
+            let unique = RunId::random().map_err(io::Error::other)?;
+            let mut aside = name.clone();
+            aside.push(format!(".{unique}.old"));
+            match fs::rename(&name, aside) {
+                // Another process was faster.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                other => other?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Held by one process at a time, until it is dropped.
+fn lock(folder: &Path) -> io::Result<Option<File>> {
+    if cfg!(unix) {
+        let folder = File::open(folder)?;
+        folder.lock()?;
+        return Ok(Some(folder));
+    }
+    Ok(None)
 }
 
 /// A file that goes away.

@@ -79,7 +79,8 @@ mod dataset;
 mod error;
 mod file;
 
-pub use account::{Account, Debit};
-pub use dataset::DatasetLedger;
+pub use account::{Account, Debit, FilterState, Plan};
+pub use cost::{Cost, Rule};
+pub use dataset::{DatasetLedger, MOST_EVENTS};
 pub use error::{Error, Result};
 pub use file::LedgerFile;

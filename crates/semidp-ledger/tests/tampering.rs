@@ -40,6 +40,15 @@ fn every_edit_is_found() {
         ("time", "UPDATE debits SET time = '2000-01-01T00:00:00Z' WHERE sequence = 5"),
         ("owner", "UPDATE debits SET dataset = 'others' WHERE sequence = 5"),
         ("adjacency", "UPDATE debits SET adjacency = 'add-remove' WHERE sequence = 5"),
+        ("rule", "UPDATE debits SET rule = 'plan' WHERE sequence = 5"),
+        ("charge", "UPDATE debits SET variance = variance / 2 WHERE sequence = 5"),
+        ("slack", "UPDATE debits SET slack = NULL, variance = NULL WHERE sequence = 5"),
+        ("path", "UPDATE debits SET path = '/elsewhere' WHERE sequence = 5"),
+        (
+            "plan",
+            "INSERT INTO plans SELECT 6, 'rows', adjacency, '[]', 'sum', '0', NULL, NULL, '', time, digest
+             FROM budgets WHERE sequence = 2; UPDATE head SET entries = 6",
+        ),
         ("run", "UPDATE debits SET run = '00000000000000000000000000000000' WHERE sequence = 5"),
         ("digest", "UPDATE debits SET digest = zeroblob(32) WHERE sequence = 4"),
         ("last", "DELETE FROM debits WHERE sequence = 5"),
@@ -139,10 +148,10 @@ fn what_is_no_ledger_is_not_touched() {
 #[test]
 fn another_version_is_not_touched() {
     let path = sample("tampering_version");
-    execute(&path, "PRAGMA user_version = 2");
+    execute(&path, "PRAGMA user_version = 3");
     let before = listing(path.parent().unwrap());
     let error = LedgerFile::open(&path).unwrap_err();
-    assert!(matches!(error, Error::UnknownFormat { found: 2, known: 1, .. }), "{error}");
+    assert!(matches!(error, Error::UnknownFormat { found: 3, known: 2, .. }), "{error}");
     assert!(LedgerFile::init(&path, "new", pure(1.0), ADJACENCY).is_err());
     assert_eq!(listing(path.parent().unwrap()), before);
 }
@@ -159,7 +168,7 @@ fn a_ledger_is_for_its_owner_and_stands_alone() {
     }
     let settings = Connection::open(&path).unwrap();
     let mode: String = settings.query_row("PRAGMA journal_mode", (), |row| row.get(0)).unwrap();
-    assert_eq!(mode, "wal");
+    assert_eq!(mode, "delete");
 }
 
 fn listing(folder: &Path) -> Vec<(String, Vec<u8>)> {

@@ -1,25 +1,30 @@
 //! zCDP: ρ adds. Exact for unsampled Gaussian noise, valid for pure events.
 
 use super::{Accountant, epsilon_in_range};
-use crate::{Adjacency, Delta, Epsilon, Error, Event, Result, Rho, Steps, convert};
+use crate::{Adjacency, Decimal, Delta, Epsilon, Error, Event, Result, Rho, Steps, convert};
 
 /// Adds ρ; refuses sampled events, for which zCDP has no useful amplification.
 #[derive(Debug, Clone)]
 pub struct ZcdpAccountant {
     adjacency: Adjacency,
-    total: f64,
+    total: Decimal,
     only_gaussian: bool,
 }
 
 impl ZcdpAccountant {
     /// Nothing composed yet.
     pub fn new(adjacency: Adjacency) -> Self {
-        Self { adjacency, total: 0.0, only_gaussian: true }
+        Self { adjacency, total: Decimal::ZERO, only_gaussian: true }
     }
 
     /// The ρ composed so far.
     pub fn rho(&self) -> Result<Rho> {
-        Rho::new(self.total)
+        Rho::new(self.total.round_up())
+    }
+
+    /// The sum as it is kept: exact, but for quotients of thirty places.
+    pub fn total(&self) -> Decimal {
+        self.total
     }
 }
 
@@ -34,16 +39,16 @@ impl Accountant for ZcdpAccountant {
 
     fn compose(&mut self, event: &Event, count: Steps) -> Result<()> {
         event.check(self.adjacency)?;
-        let (rho, gaussian) = if let Some(mu) = event.gaussian_mu(self.adjacency) {
-            (0.5 * mu * mu, true)
+        let (rho, gaussian) = if let Some(rho) = event.gaussian_rho(self.adjacency) {
+            (rho, true)
         } else if let Some(epsilon) = event.pure_epsilon(self.adjacency) {
-            (convert::pure_to_zcdp(Epsilon::new(epsilon)?)?.get(), false)
+            (Decimal::above(convert::pure_to_zcdp(Epsilon::new(epsilon)?)?.get()), false)
         } else if let Event::Zcdp { rho } = event {
-            (rho.get(), false)
+            (Decimal::of(rho.get()), false)
         } else {
             return Err(Error::unknown("zcdp", event));
         };
-        self.total += rho * count.get() as f64;
+        self.total = self.total.plus(rho.times(count.get()));
         self.only_gaussian &= gaussian;
         Ok(())
     }
@@ -65,7 +70,7 @@ impl Accountant for ZcdpAccountant {
             return Delta::new(0.0);
         }
         let delta = if self.only_gaussian {
-            convert::gaussian_delta(crate::Mu::new((2.0 * rho.get()).sqrt())?, epsilon)
+            convert::gaussian_delta(convert::gaussian_mu_of(rho)?, epsilon)
         } else {
             convert::zcdp_to_delta(rho, epsilon)
         };

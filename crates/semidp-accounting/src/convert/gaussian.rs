@@ -16,25 +16,53 @@ pub fn gaussian_delta(mu: Mu, epsilon: Epsilon) -> Delta {
     Delta::saturating(delta(mu.get(), epsilon.get()))
 }
 
+/// δ(ε), rounded up; 0 where it is below the range of floating-point numbers.
 pub(crate) fn delta(mu: f64, epsilon: f64) -> f64 {
+    let (value, error) = evaluate(mu, epsilon);
+    value * (1.0 + error)
+}
+
+/// δ(ε), rounded down, also below the normal range.
+pub(crate) fn delta_below(mu: f64, epsilon: f64) -> f64 {
+    let (value, error) = evaluate(mu, epsilon);
+    (value * (1.0 - error) - f64::MIN_POSITIVE).max(0.0)
+}
+
+/// δ(ε) and a bound on its relative rounding error.
+///
+/// With a = ε/μ − μ/2 and t = a + μ the formula is φ(a)·(m(a) − m(t)), m the Mills ratio, because
+/// e^ε φ(t) = φ(a). It keeps its relative accuracy where both normal tails underflow. Its rounding errors, in
+/// units u = 2⁻⁵³: the logarithm of the product changes by at most m(t)/(1 − t·m(t)) ≤ |t| + 1.3 times the error
+/// (ε/μ + |a|)u of a; the exponential has a relative error of (a² + 4)u; each Mills ratio one of at most 32u, which
+/// the difference magnifies.
+fn evaluate(mu: f64, epsilon: f64) -> (f64, f64) {
     if mu == 0.0 {
-        return 0.0;
+        return (0.0, 0.0);
     }
-    // With a = ε/μ − μ/2 the formula is φ(a)·(m(a) − m(a + μ)), m the Mills ratio, because
-    // e^ε φ(a + μ) = φ(a). It keeps its relative accuracy where both normal tails underflow.
-    let a = epsilon / mu - 0.5 * mu;
+    let quotient = epsilon / mu;
+    let a = quotient - 0.5 * mu;
+    let t = a + mu;
+    let unit = 0.5 * f64::EPSILON;
     if a < -3.0 {
-        // δ is near 1: no cancellation, and the Mills ratio would overflow.
-        return normal::sf(a) - (epsilon + normal::log_sf(a + mu)).exp();
+        // δ is above 0.99: no cancellation, and the Mills ratio would overflow. The tail's derivative in a is at most
+        // φ(3) < 0.005, and the second term is at most φ(3)·m(3) < 0.002 with the relative error of its exponent.
+        let tail = (epsilon + normal::log_sf(t)).exp();
+        let error = 8.0 + 0.005 * (quotient + a.abs()) + tail * (16.0 + 4.0 * epsilon + t * t);
+        return (normal::sf(a) - tail, 2.0 * unit * error);
     }
-    let difference = if mu < 1e-2 {
-        // −m'(t) = 1 − t·m(t): integrate it over [a, a + μ] instead of subtracting neighbours.
+    let (difference, magnified) = if mu < 1e-2 {
+        // −m'(t) = 1 − t·m(t) ≥ 1/(t² + 3): integrate it over [a, t] instead of subtracting neighbours.
         let (half, centre) = (0.5 * mu, a + 0.5 * mu);
-        half * GAUSS_LEGENDRE_5.iter().map(|&(x, w)| w * mills_slope(centre + half * x)).sum::<f64>()
+        let mean = GAUSS_LEGENDRE_5.iter().map(|&(x, w)| w * mills_slope(centre + half * x)).sum::<f64>();
+        (half * mean, 40.0 * (t * t + 3.0))
     } else {
-        normal::mills(a) - normal::mills(a + mu)
+        let (near, far) = (normal::mills(a), normal::mills(t));
+        let difference = near - far;
+        (difference, 32.0 * (near + far) / difference + t.abs() / mu)
     };
-    (normal::density(a) * difference).max(0.0)
+    let value = (normal::density(a) * difference).max(0.0);
+    let error = 8.0 + a * a + (t.abs() + 1.3) * (quotient + a.abs()) + magnified;
+    (value, if value > 0.0 { unit * error } else { 0.0 })
 }
 
 /// 1 − t·m(t); for large t by the asymptotic series, as the difference cancels.

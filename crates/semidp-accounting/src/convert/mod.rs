@@ -10,7 +10,7 @@ mod pure;
 pub(crate) mod renyi;
 mod zcdp;
 
-pub(crate) use gaussian::delta as gaussian_delta_value;
+pub(crate) use gaussian::{delta as gaussian_delta_value, delta_below as gaussian_delta_below};
 pub use gaussian::{gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_sigma};
 pub use group::{
     Approximate, add_remove_to_replace_one, compose_gaussian, group_approximate, group_gaussian, group_pure,
@@ -18,6 +18,7 @@ pub use group::{
 };
 pub use pure::{KNormLaw, pure_to_renyi, pure_to_zcdp, pure_to_zcdp_bun_steinke};
 pub use renyi::{renyi_to_delta, renyi_to_epsilon, renyi_to_epsilon_mironov};
+pub(crate) use zcdp::gaussian_mu_of;
 pub use zcdp::{
     ZcdpConversion, epsilon_to_zcdp, epsilon_to_zcdp_bun_steinke, epsilon_to_zcdp_gaussian, zcdp_to_delta,
     zcdp_to_epsilon, zcdp_to_epsilon_bun_steinke, zcdp_to_epsilon_gaussian,

@@ -3,9 +3,10 @@
 use crate::math::LogSum;
 use crate::{Epsilon, Order, Result, Rho, Sensitivity};
 
-/// ε-DP implies ρ-zCDP with ρ = ε·tanh(ε/2), attained by randomised response.
+/// ε-DP implies ρ-zCDP with ρ = ε·tanh(ε/2), rounded up, attained by randomised response.
 pub fn pure_to_zcdp(epsilon: Epsilon) -> Result<Rho> {
-    Rho::new(epsilon.get() * (0.5 * epsilon.get()).tanh())
+    // The product of two roundings and of tanh's.
+    Rho::new(epsilon.get() * (0.5 * epsilon.get()).tanh() * (1.0 + 4.0 * f64::EPSILON))
 }
 
 /// The classical, looser ρ = ε²/2 (Bun and Steinke 2016).

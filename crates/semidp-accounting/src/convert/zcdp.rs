@@ -39,7 +39,9 @@ pub fn zcdp_to_epsilon(rho: Rho, delta: Delta) -> Result<Epsilon> {
     let at = |log_excess: f64| {
         let excess = log_excess.exp();
         let alpha = 1.0 + excess;
-        rho * alpha + (excess / alpha).ln() - (log_delta + alpha.ln()) / excess
+        let terms = [rho * alpha, (excess / alpha).ln(), -(log_delta + alpha.ln()) / excess];
+        // Each term is good to a few units in its last place.
+        terms.iter().map(|term| term + 4.0 * f64::EPSILON * term.abs()).sum::<f64>()
     };
     // The optimum of ρα + ln(1/δ)/(α−1) is at √(ln(1/δ)/ρ); the logarithmic terms move it little.
     let centre = 0.5 * (-log_delta / rho).ln();
@@ -61,12 +63,18 @@ pub fn epsilon_to_zcdp(epsilon: Epsilon, delta: Delta) -> Result<Rho> {
 
 /// ε of a Gaussian mechanism that is ρ-zCDP; wrong for any other mechanism.
 pub fn zcdp_to_epsilon_gaussian(rho: Rho, delta: Delta) -> Result<Epsilon> {
-    gaussian_epsilon(Mu::new((2.0 * rho.get()).sqrt())?, delta)
+    gaussian_epsilon(gaussian_mu_of(rho)?, delta)
 }
 
 /// ρ = μ²/2 of the least noisy Gaussian mechanism that is (ε, δ)-DP; wrong for any other.
 pub fn epsilon_to_zcdp_gaussian(epsilon: Epsilon, delta: Delta) -> Result<Rho> {
-    Rho::new(0.5 * gaussian_mu(epsilon, delta)?.get().powi(2))
+    Rho::new((0.5 * gaussian_mu(epsilon, delta)?.get().powi(2)).next_down().max(0.0))
+}
+
+/// μ = √(2ρ), rounded up.
+pub(crate) fn gaussian_mu_of(rho: Rho) -> Result<Mu> {
+    let mu = (2.0 * rho.get()).sqrt();
+    Mu::new(if mu.mul_add(mu, -2.0 * rho.get()) < 0.0 { mu.next_up() } else { mu })
 }
 
 /// δ(ε) of an arbitrary ρ-zCDP mechanism: the minimum over orders of the Rényi conversion.

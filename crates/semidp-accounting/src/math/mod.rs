@@ -1,5 +1,6 @@
 //! Numerical tools that the accountants share.
 
+pub(crate) mod decimal;
 pub(crate) mod normal;
 pub(crate) mod quadrature;
 pub(crate) mod search;
@@ -50,9 +51,36 @@ impl LogSum {
     }
 }
 
+/// a + b, rounded up: what rounding lost is known exactly (Knuth).
+pub(crate) fn add_up(a: f64, b: f64) -> f64 {
+    let sum = a + b;
+    let rounded = sum - a;
+    let lost = (a - (sum - rounded)) + (b - rounded);
+    if lost > 0.0 { sum.next_up() } else { sum }
+}
+
+/// a/b for positive numbers, rounded up.
+pub(crate) fn divide_up(a: f64, b: f64) -> f64 {
+    let quotient = a / b;
+    if quotient.mul_add(b, -a) < 0.0 { quotient.next_up() } else { quotient }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sums_and_quotients_are_never_below_the_truth() {
+        assert_eq!(add_up(0.0, 0.1), 0.1);
+        assert_eq!(add_up(0.1, 0.1), 0.2);
+        assert_eq!(add_up(1.0, f64::MIN_POSITIVE), 1.0f64.next_up());
+        // To the nearest it would be 0.7999999999999999.
+        assert_eq!(add_up(0.1, 0.7), 0.8);
+        assert_eq!(divide_up(2.0, 4.0), 0.5);
+        // To the nearest a third is rounded down.
+        assert_eq!(divide_up(1.0, 3.0), (1.0f64 / 3.0).next_up());
+        assert_eq!(divide_up(1.0, 5.0), 0.2);
+    }
 
     #[test]
     fn log_sums() {

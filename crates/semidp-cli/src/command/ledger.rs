@@ -6,10 +6,10 @@ use crate::number::{count, exact, lower_bound};
 use crate::options::{AdjacencyName, BudgetOptions};
 use crate::output::Output;
 use crate::report::bound;
-use crate::table;
+use crate::{file, table};
 use clap::{Args, Subcommand};
-use semidp_accounting::PrivacyBudget;
-use semidp_ledger::{Account, Debit, LedgerFile};
+use semidp_accounting::{CountedEvent, Error, FilterCharge, PrivacyBudget};
+use semidp_ledger::{Account, Cost, Debit, LedgerFile, Plan, Rule};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -24,6 +24,12 @@ const INIT_EXAMPLE: &str = "\
 EXAMPLE
   semidp ledger init --ledger budget.ledger --dataset patients-2024 --epsilon 2 --delta 1e-6";
 
+const PLAN_EXAMPLE: &str = "\
+EXAMPLE
+  echo '[{\"event\": \"poisson-gaussian\", \"noise_multiplier\": 2.7, \"sample_rate\": 0.02, \"count\": 500},
+         {\"event\": \"gaussian\", \"noise_multiplier\": 30}]' > runs.json
+  semidp ledger plan --ledger budget.ledger --dataset patients-2024 --events runs.json";
+
 const SHOW_EXAMPLE: &str = "\
 EXAMPLE
   semidp ledger show --ledger budget.ledger --dataset patients-2024";
@@ -33,6 +39,7 @@ EXAMPLE
 #[command(after_help = EXAMPLE)]
 pub enum Ledger {
     Init(Init),
+    Plan(Declare),
     Show(Show),
 }
 
@@ -41,6 +48,7 @@ impl Ledger {
     pub fn run(self, output: &Output) -> Result<(), Failure> {
         match self {
             Self::Init(command) => command.run(output),
+            Self::Plan(command) => command.run(output),
             Self::Show(command) => command.run(output),
         }
     }
@@ -88,7 +96,80 @@ impl Init {
     }
 }
 
-/// Show what was spent, and what is left.
+/// Declare runs in advance and pay for all of them now, composed tightly with each other.
+///
+/// Each entry of the list is one run: an event, or a list of the events of one run. A later run whose events are those of an
+/// entry, with at least the noise and at most the sample rate and the count declared, draws on it at no further cost.
+/// Each entry is drawn on once; what is never run stays paid.
+#[derive(Args)]
+#[command(after_help = PLAN_EXAMPLE)]
+pub struct Declare {
+    /// The ledger
+    #[arg(long, value_name = "FILE")]
+    ledger: PathBuf,
+
+    /// The name of the private rows in the ledger
+    #[arg(long, value_name = "ID")]
+    dataset: String,
+
+    /// A JSON list of events, as `semidp account --events` takes it; - for stdin
+    #[arg(long, value_name = "FILE")]
+    events: PathBuf,
+
+    /// What the runs are, in a few words; kept in the ledger
+    #[arg(long, value_name = "TEXT", default_value = "plan")]
+    description: String,
+}
+
+impl Declare {
+    fn run(self, output: &Output) -> Result<(), Failure> {
+        let text = file::read("--events", &self.events)?;
+        let runs = parse_runs(&text)?;
+        let mut ledger =
+            LedgerFile::open(&self.ledger)?.for_dataset(&self.dataset)?.describe(&self.description);
+        ledger.plan(&runs)?;
+        let account = LedgerFile::open(&self.ledger)?.dataset(&self.dataset)?;
+        let plan = account.plans.last().ok_or_else(|| Failure::other("the plan was not recorded"))?;
+        let json = json!({
+            "ledger": name_of(&self.ledger),
+            "dataset": self.dataset,
+            "plan": plan_json(plan),
+            "spent": budget_json(account.spent),
+            "remaining": budget_json(account.remaining),
+        });
+        output.answer(&json, || {
+            table::facts(vec![
+                ("declared".into(), format!("{} runs, entry {}", count(runs.len() as u64), plan.sequence)),
+                ("charged".into(), rule_words(plan.rule).into()),
+                ("spent now".into(), spent_words(account.spent)),
+                ("left for one more release".into(), remaining_words(account.remaining)),
+            ])
+        })
+    }
+}
+
+/// A JSON list whose elements are events or lists of events.
+fn parse_runs(text: &str) -> Result<Vec<Vec<CountedEvent>>, Failure> {
+    let malformed = |index: usize, reason: String| {
+        Failure::from(Error::MalformedEvent { index, reason }).about("--events")
+    };
+    let values: Vec<Value> =
+        serde_json::from_str(text).map_err(|error| malformed(0, format!("not a JSON list: {error}")))?;
+    if values.is_empty() {
+        return Err(malformed(0, "the list is empty".into()));
+    }
+    let runs = values.into_iter().enumerate().map(|(index, value)| {
+        let run = if value.is_array() { value } else { json!([value]) };
+        match serde_json::from_value::<Vec<CountedEvent>>(run) {
+            Ok(run) if run.is_empty() => Err(malformed(index, "a run without events".into())),
+            Ok(run) => Ok(run),
+            Err(error) => Err(malformed(index, error.to_string())),
+        }
+    });
+    runs.collect()
+}
+
+/// Show what was spent, by which rule, and what is left.
 #[derive(Args)]
 #[command(after_help = SHOW_EXAMPLE)]
 pub struct Show {
@@ -126,8 +207,67 @@ fn account_json(account: &Account) -> Value {
         "budget": budget_json(account.budget),
         "spent": budget_json(account.spent),
         "remaining": budget_json(account.remaining),
+        "rule": currency_words(account),
+        "filter": account.filter.map(|filter| json!({
+            "pure_epsilon": filter.pure_epsilon,
+            "budget": charge_json(filter.budget),
+            "spent": charge_json(filter.spent),
+        })),
+        "closed": account.is_closed,
+        "plans": account.plans.iter().map(plan_json).collect::<Vec<_>>(),
         "debits": account.debits.iter().map(debit_json).collect::<Vec<_>>(),
     })
+}
+
+/// A charge in the filter's currency: mu squared of a Gaussian, and the share of delta.
+fn charge_json(charge: FilterCharge) -> Value {
+    json!({ "mu_squared": charge.variance, "delta": charge.slack })
+}
+
+fn cost_json(cost: Cost) -> Value {
+    match cost {
+        Cost::Sum(amount) => json!(amount.round_up()),
+        Cost::Filter(charge) => charge_json(charge),
+        Cost::Whole => json!("everything"),
+        Cost::Nothing => json!(0.0),
+    }
+}
+
+fn plan_json(plan: &Plan) -> Value {
+    let runs = plan.runs.iter().zip(&plan.drawn);
+    let runs =
+        runs.map(|(events, drawn)| json!({ "events": events, "run": drawn.map(|run| run.to_string()) }));
+    json!({
+        "sequence": plan.sequence,
+        "time": plan.time,
+        "description": plan.description,
+        "adjacency": plan.adjacency.name(),
+        "rule": plan.rule.name(),
+        "charge": cost_json(plan.cost),
+        "runs": runs.collect::<Vec<_>>(),
+    })
+}
+
+/// The rule that decides about the next run.
+fn currency_words(account: &Account) -> &'static str {
+    match account.budget {
+        PrivacyBudget::Pure { .. } => "epsilon adds",
+        PrivacyBudget::Zcdp { .. } => "rho adds",
+        PrivacyBudget::Approximate { .. } if account.is_closed => "one charge took the whole budget",
+        PrivacyBudget::Approximate { .. } => {
+            "a Gaussian privacy filter, valid for runs chosen from earlier results"
+        }
+    }
+}
+
+fn rule_words(rule: Rule) -> &'static str {
+    match rule {
+        Rule::Sum => "by its sum with the others",
+        Rule::Filter => "by the Gaussian privacy filter, as one run",
+        Rule::Whole => "the whole budget, by tight composition",
+        Rule::Plan => "nothing: a plan paid",
+        Rule::Migrated => "when the ledger was brought up to date",
+    }
 }
 
 fn debit_json(debit: &Debit) -> Value {
@@ -140,6 +280,10 @@ fn debit_json(debit: &Debit) -> Value {
         "epsilon": debit.epsilon.get(),
         "delta": debit.delta.get(),
         "rho": debit.rho.map(|rho| rho.get()),
+        "rule": debit.rule.name(),
+        "charge": cost_json(debit.cost),
+        "plan": debit.plan,
+        "path": debit.path,
         "events": debit.events,
     })
 }
@@ -150,12 +294,45 @@ fn account_text(account: &Account) -> String {
         1 => format!("{}, by one run", spent_words(account.spent)),
         many => format!("{}, by {} runs together", spent_words(account.spent), count(many as u64)),
     };
-    let mut text = table::facts(vec![
+    let mut facts = vec![
         ("data set".into(), format!("{} ({} adjacency)", account.dataset, account.adjacency)),
         ("budget".into(), format!("{}, set {}", budget_words(account.budget), account.time)),
         ("spent".into(), runs),
+        ("rule".into(), currency_words(account).into()),
         ("left for one more release".into(), remaining_words(account.remaining)),
-    ]);
+    ];
+    if let Some(filter) = account.filter.filter(|_| !account.is_closed) {
+        let left = (filter.budget.variance - filter.spent.variance).max(0.0);
+        facts.push((
+            "filter".into(),
+            format!(
+                "{} of mu squared {} left, {} of delta {} set aside used",
+                lower_bound(left, 5),
+                lower_bound(filter.budget.variance, 5),
+                bound(filter.spent.slack),
+                exact(filter.budget.slack)
+            ),
+        ));
+    }
+    for plan in &account.plans {
+        let open = plan.drawn.iter().filter(|run| run.is_none()).count();
+        facts.push((
+            format!("plan {}", plan.sequence),
+            format!(
+                "{}: {} of {} runs not drawn on yet, paid {}",
+                plan.description,
+                count(open as u64),
+                count(plan.runs.len() as u64),
+                plan.time
+            ),
+        ));
+    }
+    if account.debits.iter().any(|debit| debit.rule == Rule::Migrated) {
+        let note = "runs with rule `migrated` were granted by an older version, whose rule was not valid for runs chosen \
+                    from earlier results; today's charges stand here";
+        facts.push(("note".into(), note.into()));
+    }
+    let mut text = table::facts(facts);
     if !account.debits.is_empty() {
         let rows = account.debits.iter().map(|debit| {
             vec![
@@ -165,18 +342,19 @@ fn account_text(account: &Account) -> String {
                 bound(debit.epsilon.get()),
                 exact(debit.delta.get()),
                 debit.rho.map_or_else(|| "-".into(), |rho| bound(rho.get())),
+                debit.rule.name().into(),
                 debit.run.to_string(),
             ]
         });
-        let headings = ["entry", "time (UTC)", "what", "epsilon\nalone", "delta", "rho", "run"];
+        let headings = ["entry", "time (UTC)", "what", "epsilon\nalone", "delta", "rho", "rule", "run"];
         text = format!("{text}\n{}", table::columns(&headings, rows.collect()));
     }
     text
 }
 
-/// Rounded up; the rounding of a sum does not show.
+/// Rounded up.
 fn spent_words(spent: PrivacyBudget) -> String {
-    let figure = |value: f64| bound(value * (1.0 - 1e-12));
+    let figure = bound;
     match spent {
         PrivacyBudget::Approximate { epsilon, delta } => {
             format!("epsilon {} at delta {}", figure(epsilon.get()), exact(delta.get()))

@@ -19,7 +19,7 @@ use crate::math::search;
 use crate::{Adjacency, Delta, Epsilon, Error, Event, Mu, Result, Steps, convert};
 use grid::Direction;
 use pair::{LARGEST_MU, Pair};
-use scout::Problem;
+use scout::{Piece, Problem};
 
 /// Below this δ the accountant only promises an upper bound, not a tight one.
 pub(crate) const SMALLEST_DELTA: f64 = 1e-20;
@@ -79,6 +79,16 @@ impl PldAccountant {
     pub fn directional_delta(&self, epsilon: Epsilon, adding: bool) -> Result<Delta> {
         let direction = if adding { Direction::Backward } else { Direction::Forward };
         Ok(Delta::saturating(self.problem(direction).delta(epsilon.get())))
+    }
+
+    /// A certified upper bound on the whole curve δ(ε), ε ≥ 0, tight for δ from about the given one up.
+    pub(crate) fn curve(&self, delta: f64) -> Curve<'_> {
+        let directions = match self.single() {
+            Some(_) => Vec::new(),
+            None if self.parts.is_empty() => Vec::new(),
+            None => self.directions().iter().map(|&way| self.problem(way).pieces(delta)).collect(),
+        };
+        Curve { single: self.single(), directions }
     }
 
     /// ε(δ), also somewhat above the largest ε that is ever printed: a search interpolates across it.
@@ -143,6 +153,24 @@ impl PldAccountant {
     }
 }
 
+/// A whole curve δ(ε): see [`PldAccountant::curve`].
+pub(crate) struct Curve<'a> {
+    single: Option<Pair>,
+    directions: Vec<Vec<Piece<'a>>>,
+}
+
+impl Curve<'_> {
+    /// An upper bound on δ(ε) in both directions.
+    pub(crate) fn delta(&self, epsilon: f64) -> f64 {
+        if let Some(pair) = self.single {
+            return pair.delta(epsilon);
+        }
+        let least =
+            |pieces: &Vec<Piece<'_>>| pieces.iter().map(|piece| piece.delta(epsilon)).fold(1.0, f64::min);
+        self.directions.iter().map(least).fold(0.0, f64::max)
+    }
+}
+
 impl Accountant for PldAccountant {
     fn name(&self) -> &'static str {
         "pld"
@@ -157,10 +185,11 @@ impl Accountant for PldAccountant {
         let count = count.get();
         if let Pair::Gaussian { mu } = pair {
             // Gaussian losses compose exactly: one pair of length √Σμ² stands for all of them.
-            let mu = (mu * (count as f64).sqrt()).min(LARGEST_MU);
+            let mu = if count == 1 { mu } else { (mu * (count as f64).sqrt().next_up()).next_up() };
+            let mu = mu.min(LARGEST_MU);
             let known = self.parts.iter_mut().find(|(known, _)| matches!(known, Pair::Gaussian { .. }));
             match known {
-                Some((Pair::Gaussian { mu: total }, _)) => *total = total.hypot(mu).min(LARGEST_MU),
+                Some((Pair::Gaussian { mu: total }, _)) => *total = total.hypot(mu).next_up().min(LARGEST_MU),
                 _ => self.parts.push((Pair::Gaussian { mu }, 1)),
             }
             return Ok(());

@@ -220,6 +220,71 @@ impl<'a> Problem<'a> {
     }
 }
 
+/// One certified upper bound on a whole curve δ(ε).
+pub(super) enum Piece<'a> {
+    /// All steps on one grid.
+    Plain(Composed),
+    /// Rare large losses apart, with the body tilted towards the δ it was built for.
+    Apart(Box<Sparse<'a>>, Composed),
+}
+
+impl Piece<'_> {
+    pub(super) fn delta(&self, epsilon: f64) -> f64 {
+        match self {
+            Self::Plain(composed) => composed.delta(epsilon),
+            Self::Apart(sparse, tilted) => sparse.delta_with(tilted, epsilon),
+        }
+    }
+}
+
+impl<'a> Problem<'a> {
+    /// Upper bounds on the curve δ(ε), ε ≥ 0, the smallest of which is tight for δ from about `delta` up.
+    pub(super) fn pieces(&self, delta: f64) -> Vec<Piece<'a>> {
+        let log_delta = delta.ln().max(SMALLEST_DELTA.ln());
+        let apart = || {
+            let sparse = Sparse::new(*self, log_delta)?;
+            let tilted = sparse.tilted();
+            Some(Piece::Apart(Box::new(sparse), tilted))
+        };
+        let scout = Scout::new(*self, Target::LogDelta(log_delta), f64::INFINITY);
+        if scout.is_long(log_delta)
+            && let Some(piece) = apart()
+        {
+            return vec![piece];
+        }
+        let mut saddle = scout.saddle;
+        if saddle.epsilon.is_nan() || saddle.epsilon < 0.0 {
+            saddle = scout.grid.saddle_for_epsilon(0.0, saddle.theta);
+        }
+        let mut pieces = Vec::new();
+        let mut refine = 1.0;
+        // As in `epsilon`: a tilt that missed its mark is aimed again on a finer grid, and rare losses are taken apart.
+        for round in 0..3 {
+            let composed = scout.compose(saddle, log_delta, refine);
+            let found = composed.epsilon(delta);
+            pieces.push(Piece::Plain(composed));
+            let Some(found) = found else { break };
+            if (saddle.theta * (found - saddle.epsilon)).abs() < 0.5 {
+                break;
+            }
+            if round == 0 {
+                pieces.extend(apart());
+            }
+            refine *= 0.25;
+            saddle = scout.grid.saddle_for_epsilon(found, saddle.theta);
+        }
+        // A window far above zero says nothing of small ε.
+        if pieces.iter().all(|piece| piece.delta(0.0) >= 1.0) {
+            pieces.push(Piece::Plain(scout.compose(
+                scout.grid.saddle_for_epsilon(0.0, 1.0),
+                0.1f64.ln(),
+                1.0,
+            )));
+        }
+        pieces
+    }
+}
+
 /// A grid fine enough to find saddle points and windows on; the transform uses a finer one.
 pub(super) struct Scout<'a> {
     problem: Problem<'a>,

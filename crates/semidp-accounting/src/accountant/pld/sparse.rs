@@ -107,6 +107,12 @@ impl<'a> Sparse<'a> {
         if coarse <= NEGLIGIBLE * jumped { jumped + coarse } else { jumped + self.tilted().delta(epsilon) }
     }
 
+    /// An upper bound on δ(ε), given [`Sparse::tilted`].
+    pub(super) fn delta_with(&self, tilted: &Composed, epsilon: f64) -> f64 {
+        self.jumped(epsilon)
+            + self.body_tail(epsilon).min(tilted.delta(epsilon)).min(self.bulk.delta(epsilon))
+    }
+
     /// Chernoff's bound on the body's δ(ε).
     fn body_tail(&self, epsilon: f64) -> f64 {
         let exponent = self.chernoff.iter().map(|(t, k)| k - t * epsilon).fold(0.0, f64::min);
@@ -114,7 +120,7 @@ impl<'a> Sparse<'a> {
     }
 
     /// The body, tilted towards the answer.
-    fn tilted(&self) -> Composed {
+    pub(super) fn tilted(&self) -> Composed {
         self.scout.compose(self.scout.saddle, self.log_delta, 1.0)
     }
 

@@ -193,7 +193,7 @@ impl Mean {
         {
             path.iter().try_for_each(|path| overwrite::refuse_other(option, path, kind))?;
         }
-        let ledger = self.ledger.open()?;
+        let ledger = self.ledger.open_for(self.private.as_ref(), output)?;
         // What cannot be written should be known before anything is spent.
         let reserve = |option: &str, path: &Option<PathBuf>| {
             path.as_ref().map(|path| Reserved::new(option, path)).transpose()

@@ -98,7 +98,7 @@ impl Train {
         if let Some(path) = &self.certificate {
             overwrite::refuse_other("--certificate", path, overwrite::Kind::Certificate)?;
         }
-        let ledger = self.ledger.open()?;
+        let ledger = self.ledger.open_for(self.private.as_ref(), output)?;
         if ledger.is_some() && algorithm.private_use() == PrivateUse::Opened {
             return Err(Failure::input(
                 format!(
