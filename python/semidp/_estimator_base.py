@@ -187,6 +187,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
     def _fit(self, X: Any, y: Any, X_public: Any, y_public: Any, not_covered: list[str]) -> None:
         self._check_own_parameters(X_public is not None)
+        _tables.refuse_shared(X, X_public)
         numeric = self._numeric(X, X_public)
         X, y = self._validated(X, y, numeric)
         if X_public is not None:

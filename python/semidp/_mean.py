@@ -98,6 +98,7 @@ def mean(
     >>> bool(np.all(np.abs(answer.mean - 5) < 0.5)), answer.certificate.epsilon <= 1
     (True, True)
     """
+    _tables.refuse_shared(X, X_public)
     private, public = prepared(X, "X"), prepared(X_public, "X_public")
     names = _common_names(private, public)
     tables: dict[str, _native.Table] = {}

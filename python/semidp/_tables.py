@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _native
-from .errors import ShapeError, UnsupportedTypeError
+from .errors import InvalidParameterError, ShapeError, UnsupportedTypeError
 
 #: The name of the label among the columns.
 LABEL = "y"
@@ -62,6 +62,45 @@ def type_name(column: Any) -> str:
     kind = getattr(column, "dtype", None)
     text = str(column.type if kind is None else kind).lower()
     return text[len("sparse[") :] if text.startswith("sparse[") else text
+
+
+def refuse_shared(private: Any, public: Any) -> None:
+    """Refuses public rows that are the private ones: the same object, or arrays and columns that overlap in memory.
+
+    Values are never compared. The guarantee holds for every content of the public rows, so that an answer which depends on whether they
+    equal the private ones would itself tell neighbouring private data apart.
+    """
+    if private is None or public is None:
+        return
+    known = dict(_buffers(private))
+    pairs = [(known[name], theirs) for name, theirs in _buffers(public) if name in known]
+    if private is public or any(_overlap(ours, theirs) for ours, theirs in pairs):
+        raise InvalidParameterError(
+            "X_public must not be the rows of X: they share memory",
+            hint="give X and X_public rows of their own: split the data into two parts that do not overlap",
+            parameter="X_public",
+        )
+
+
+def _buffers(data: Any) -> list[tuple[str, npt.NDArray[Any]]]:
+    """The arrays that hold the cells, by column where each has its own, as far as they can be seen without a copy."""
+    if isinstance(data, np.ndarray):
+        return [("", data)]
+    if is_sparse(data):
+        return [("", data.data)] if isinstance(getattr(data, "data", None), np.ndarray) else []
+    if is_frame(data) and hasattr(data, "iloc"):
+        columns = [(name, frame_column(data, place)) for place, name in enumerate(frame_names(data))]
+        values = [(name, getattr(column, "values", None)) for name, column in columns]
+        return [(name, array) for name, array in values if isinstance(array, np.ndarray)]
+    return []
+
+
+def _overlap(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> bool:
+    """Whether two arrays have an element in common; also where this is too hard to tell."""
+    try:
+        return bool(np.shares_memory(ours, theirs, max_work=100_000))
+    except (RuntimeError, OverflowError):
+        return True
 
 
 _NUMBERS = re.compile(r"(u?int\d*|float\d*|bool(ean)?|double|half(_?float)?|decimal\w*)(\W|$)")

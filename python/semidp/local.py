@@ -94,6 +94,7 @@ def randomize(
     ...     len(reports), reports.certificate.epsilon, reports == randomize([[0.1, 0.2], [0.3, 0.1]], epsilon=2.0, memory=memory)
     (2, 2.0, True)
     """
+    _tables.refuse_shared(X, X_public)
     rows = prepared(X, "X")
     if rows is not None and not _tables.is_frame(X) and np.ndim(X) == 1:
         raise ShapeError("X must be a matrix, a row for each person: [row] for one of them, X[:, None] for one column", parameter="X")
@@ -148,10 +149,17 @@ def aggregate(
     std: float | None = None,
     columns: Sequence[str | int] | None = None,
     schema: Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    skip_invalid: bool = False,
+    round: str | None = None,
+    mechanism: str | None = None,
+    dimension: int | None = None,
+    epsilon: float | None = None,
+    radius: float | None = None,
 ) -> MeanAnswer:
     """The server's side: adds up randomised reports, with public rows or without.
 
-    Nothing is added up if any report is malformed, of another question than the first, a replay, or what no honest device sends.
+    Nothing is added up if any report is malformed, of another question than the first, a replay, or what no honest device sends;
+    with ``skip_invalid`` such reports are left out and counted.
 
     Parameters
     ----------
@@ -160,14 +168,17 @@ def aggregate(
     centre : what people subtracted from their rows, if they did.
     estimator : ``"throw-away"``, ``"ldp"``, ``"semi-ldp-uniform"`` or ``"semi-ldp-weighted"``; ``"auto"`` takes the one of the least
         predicted error.
-    expect_reports : refuse another number of reports than this.
+    expect_reports : refuse another number of reports than this; those that are left out count.
     std : root of a row's total variance; learned from the public rows by default, or the largest it can be.
     columns, schema : as in :func:`randomize`, for the public rows.
+    skip_invalid : leave out lines that are no reports of this round, and count them in ``skipped_reports``. The five parameters below must be
+        given then, as the first line may be the invalid one.
+    round, mechanism, dimension, epsilon, radius : what reports must say of themselves; what the first one says by default.
 
     Returns
     -------
-    MeanAnswer : ``mean``, ``predicted_mse``, ``estimator``, ``influence`` (how far one liar could have moved the mean), ``certificate`` and
-        more.
+    MeanAnswer : ``mean``, ``predicted_mse``, ``estimator``, ``influence`` (how far one liar could have moved the mean), ``skipped_reports``,
+        ``certificate`` and more.
 
     Examples
     --------
@@ -191,6 +202,12 @@ def aggregate(
             "std": std,
             "columns": chosen_columns(columns, public),
             "schema": files.json_unless_path("schema", schema),
+            "skip_invalid": skip_invalid,
+            "round": round,
+            "mechanism": mechanism,
+            "dimension": dimension,
+            "epsilon": epsilon,
+            "radius": radius,
         }
         return MeanAnswer(ask("local aggregate", options, tables))
 

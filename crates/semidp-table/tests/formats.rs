@@ -143,6 +143,40 @@ fn broken_arrays_are_refused() {
     }
 }
 
+/// A row may be longer than what is read at a time, and one column of many is wanted.
+#[test]
+fn wide_arrays_come_in_chunks() {
+    let (rows_count, width) = (700, 1000);
+    let numbers: Vec<f64> = (0..rows_count * width).map(f64::from).collect();
+    let array = support::npy(1, "<f8", false, &format!("({rows_count}, {width})"), &doubles(&numbers));
+    let schema = Schema::new(vec![number("x999", 0.0, None)]).unwrap();
+    let expected: Vec<Vec<f32>> = (1..=rows_count).map(|row| vec![(row * width - 1) as f32]).collect();
+    for path in [
+        write("wide.npy", &array),
+        write("wide.npy.gz", support::gzip(&array)),
+        support::npz("wide.npz", &[("a", array)]),
+    ] {
+        assert_eq!(private_rows(&path, &schema), expected, "{}", path.display());
+    }
+}
+
+/// What would fill the memory is refused by its header, before anything is read.
+#[test]
+fn arrays_that_would_fill_the_memory_are_refused() {
+    let columns = support::npy(1, "<f8", true, "(70000000, 2)", &[]);
+    let wide = support::npy(1, "<f8", false, "(0, 2000000)", &[]);
+    let half = support::npy(1, "<f8", false, "(0, 600000)", &[]);
+    for (path, reason) in [
+        (write("limit-columns.npy.gz", support::gzip(&columns)), "larger than 512 MiB"),
+        (support::npz("limit-columns.npz", &[("a", columns)]), "larger than 512 MiB"),
+        (write("limit-wide.npy", &wide), "2000000 columns"),
+        (support::npz("limit-wide.npz", &[("a", half.clone()), ("b", half)]), "more than 1048576 columns"),
+    ] {
+        let error = Schema::infer(&path, None).unwrap_err();
+        assert!(error.to_string().contains(reason), "{error}");
+    }
+}
+
 fn parquet_table(name: &str, properties: WriterProperties) -> std::path::PathBuf {
     let optional = |at: usize| TABLE.map(|row| (!row[at].is_nan()).then_some(row[at]));
     let group = |rows: std::ops::Range<usize>| {

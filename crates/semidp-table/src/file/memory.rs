@@ -427,3 +427,111 @@ pub(super) fn attached(path: &Path) -> Result<Option<Arc<MemoryTable>>> {
         None => Err(Error::unreadable(path, "no table is attached under this name")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    /// A view of one array that others see too.
+    struct Part {
+        array: Arc<Vec<f64>>,
+        first: usize,
+        shape: (usize, usize),
+        strides: (usize, usize),
+    }
+
+    impl Grid for Part {
+        fn view(&self) -> View<'_> {
+            View::Dense {
+                numbers: Numbers::F64(&self.array[self.first..]),
+                rows: self.shape.0,
+                columns: self.shape.1,
+                row_stride: self.strides.0,
+                column_stride: self.strides.1,
+            }
+        }
+    }
+
+    impl Part {
+        fn new(array: &Arc<Vec<f64>>, first: usize, shape: (usize, usize), strides: (usize, usize)) -> Self {
+            Self { array: array.clone(), first, shape, strides }
+        }
+
+        fn places(&self) -> HashSet<usize> {
+            let row =
+                |row| (0..self.shape.1).map(move |column| row * self.strides.0 + column * self.strides.1);
+            (0..self.shape.0).flat_map(row).map(|place| self.first + place).collect()
+        }
+
+        fn meets(&self, other: &Self) -> bool {
+            match (Spans::of(&self.view()), Spans::of(&other.view())) {
+                (Some(one), Some(other)) => one.meets(&other),
+                _ => false,
+            }
+        }
+    }
+
+    #[test]
+    fn parts_of_an_array_share_what_they_have_in_common() {
+        let array = Arc::new(vec![0.0; 60]);
+        let part = |first, shape, strides| Part::new(&array, first, shape, strides);
+        let whole = part(0, (20, 3), (3, 1));
+        let by_columns = part(0, (20, 3), (1, 20));
+        for (one, other, shared) in [
+            (&whole, &whole, true),
+            (&whole, &by_columns, true),
+            (&part(0, (10, 3), (3, 1)), &part(30, (10, 3), (3, 1)), false),
+            (&part(0, (11, 3), (3, 1)), &part(30, (10, 3), (3, 1)), true),
+            // Every other row, and the others.
+            (&part(0, (10, 3), (6, 1)), &part(3, (10, 3), (6, 1)), false),
+            (&part(0, (10, 3), (1, 20)), &part(10, (10, 3), (1, 20)), false),
+            (&part(0, (10, 3), (2, 20)), &part(1, (10, 3), (2, 20)), false),
+            (&part(0, (11, 3), (1, 20)), &part(10, (10, 3), (1, 20)), true),
+            // Some columns, and others.
+            (&part(0, (20, 2), (3, 1)), &part(2, (20, 1), (3, 1)), false),
+            (&part(0, (0, 3), (3, 1)), &whole, false),
+        ] {
+            assert_eq!((one.meets(other), other.meets(one)), (shared, shared));
+        }
+        let copy = Arc::new(vec![0.0; 60]);
+        assert!(!whole.meets(&Part::new(&copy, 0, (20, 3), (3, 1))));
+    }
+
+    proptest! {
+        /// What has a number in common is found, however it lies.
+        #[test]
+        fn no_common_number_is_missed(
+            parts in proptest::collection::vec((0usize..20, (0usize..5, 0usize..5), (0usize..7, 0usize..7)), 2),
+        ) {
+            let array = Arc::new(vec![0.0; 100]);
+            let [one, other] = [&parts[0], &parts[1]].map(|&(first, shape, strides)| Part::new(&array, first, shape, strides));
+            if !one.places().is_disjoint(&other.places()) {
+                prop_assert!(one.meets(&other) && other.meets(&one));
+            }
+        }
+    }
+
+    #[test]
+    fn tables_share_memory_by_their_paths() {
+        let array = Arc::new(vec![0.0; 60]);
+        let attach = |parts: Vec<Part>| {
+            let names = |part: usize| (0..3).map(|column| format!("{part}-{column}")).collect();
+            let parts = parts.into_iter().enumerate();
+            let table = parts.fold(MemoryTable::new(10), |table, (number, part)| {
+                table.with_numbers(names(number), Arc::new(part)).unwrap()
+            });
+            Attached::new("rows", table)
+        };
+        let other = Arc::new(vec![0.0; 60]);
+        let first =
+            attach(vec![Part::new(&other, 0, (10, 3), (3, 1)), Part::new(&array, 0, (10, 3), (3, 1))]);
+        let last = attach(vec![Part::new(&array, 30, (10, 3), (3, 1))]);
+        let middle = attach(vec![Part::new(&array, 15, (10, 3), (3, 1))]);
+        assert!(!shares_memory(first.path(), last.path()));
+        assert!(shares_memory(first.path(), middle.path()) && shares_memory(middle.path(), last.path()));
+        assert!(shares_memory(last.path(), last.path()));
+        assert!(!shares_memory(last.path(), Path::new("last.csv")));
+    }
+}

@@ -27,6 +27,7 @@ impl NpyFile {
         let (header, body) = if gzip {
             let mut bytes = MultiGzDecoder::new(bytes);
             let header = Header::read(&mut bytes).map_err(|reason| broken(&reason))?;
+            header.check_stream().map_err(|reason| broken(&reason))?;
             let body = std::io::copy(&mut bytes, &mut std::io::sink());
             (header, body.map_err(|error| file.unreadable(error))?)
         } else {
@@ -72,6 +73,9 @@ impl TableFile for NpyFile {
         show.all(end - start, cells, |cells, rows| array.fill(rows, &wanted, cells))
     }
 }
+
+/// Bytes that are read at a time, but for a row that is longer.
+const CHUNK_BYTES: usize = 1 << 20;
 
 /// Rows of an array, a piece at a time.
 pub(super) struct Array<'a> {
@@ -129,12 +133,19 @@ impl<'a> Array<'a> {
         let size = header.kind.bytes();
         match body {
             Body::Rows(bytes) => {
-                buffer.resize(rows * header.columns * size, 0);
-                bytes.read_exact(buffer).map_err(|_| CHANGED)?;
-                for &(column, place) in wanted {
-                    if let Some(numbers) = cells[place].numbers() {
-                        decode(header, &buffer[column * size..], header.columns, rows, numbers);
+                // A piece is small by the columns that are wanted; the array may have many more.
+                let row_bytes = header.columns * size;
+                let mut left = rows;
+                while left > 0 {
+                    let rows = left.min((CHUNK_BYTES / row_bytes).max(1));
+                    buffer.resize(rows * row_bytes, 0);
+                    bytes.read_exact(buffer).map_err(|_| CHANGED)?;
+                    for &(column, place) in wanted {
+                        if let Some(numbers) = cells[place].numbers() {
+                            decode(header, &buffer[column * size..], header.columns, rows, numbers);
+                        }
                     }
+                    left -= rows;
                 }
             }
             Body::Columns(bytes, base) => {

@@ -1,6 +1,7 @@
 //! The header of an NPY array: `\x93NUMPY`, a version, a length, and a Python dictionary such as
 //! `{'descr': '<f8', 'fortran_order': False, 'shape': (3, 2), }`.
 
+use super::MAX_COLUMNS;
 use std::io::Read;
 
 /// What an array is like.
@@ -48,8 +49,9 @@ impl Element {
 /// Longer headers are of arrays with thousands of named fields, which are no tables here.
 const LONGEST: usize = 1 << 16;
 
-/// More columns than these are a broken header rather than a table, and would fill the memory with names.
-const MOST_COLUMNS: usize = 1 << 22;
+/// Most bytes that an array by columns may have where it is read from a stream, which keeps it in memory: 512 MiB. Chosen, not
+/// measured: half of the memory that a reader may take.
+const MAX_STREAMED_BYTES: u64 = 512 << 20;
 
 impl Header {
     /// Reads a header and leaves the reader at the first number. The reason of a failure depends on the
@@ -109,8 +111,8 @@ impl Header {
             [rows, columns] => (rows, columns),
             _ => return Err(format!("it has {} dimensions; a table has one or two", shape.len())),
         };
-        if columns == 0 || columns > MOST_COLUMNS {
-            return Err(format!("it has {columns} columns; a table has from 1 to {MOST_COLUMNS}"));
+        if columns == 0 || columns > MAX_COLUMNS {
+            return Err(format!("it has {columns} columns; a table has from 1 to {MAX_COLUMNS}"));
         }
         // Offsets into the array are computed without further checks.
         let bytes = rows.checked_mul(columns).and_then(|count| count.checked_mul(kind.bytes()));
@@ -118,6 +120,16 @@ impl Header {
             return Err("its header says a size that no file has".into());
         }
         Ok(Self { kind, big_endian, by_columns, rows, columns, flat: shape.len() == 1, length })
+    }
+
+    /// Refuses an array that would fill the memory if it were read from a stream.
+    pub(super) fn check_stream(&self) -> Result<(), String> {
+        if self.by_columns && !self.flat && self.body() > MAX_STREAMED_BYTES {
+            return Err(
+                "it is by columns (Fortran order) and larger than 512 MiB: store it by rows (C order)".into(),
+            );
+        }
+        Ok(())
     }
 
     /// The bytes of all numbers.

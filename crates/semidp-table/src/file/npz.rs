@@ -8,7 +8,7 @@
 
 use super::npy::{Array, number_column};
 use super::npy_header::Header;
-use super::{CHANGED, FAILED, FileColumn, Opened, Outcome, Show, TableFile, one_block};
+use super::{CHANGED, FAILED, FileColumn, MAX_COLUMNS, Opened, Outcome, Show, TableFile, one_block};
 use crate::cell::Cells;
 use crate::{Error, Result};
 use std::fs::File;
@@ -41,6 +41,7 @@ impl NpzFile {
             let name = entry.name().map_err(|_| file.unreadable(NO_ARCHIVE))?;
             let Some(name) = name.strip_suffix(".npy").map(str::to_string) else { continue };
             let header = Header::read(&mut entry)
+                .and_then(|header| header.check_stream().map(|()| header))
                 .map_err(|reason| file.unreadable(format!("array {name}: {reason}")))?;
             if entry.size() < header.length + header.body() {
                 return Err(file.unreadable(format!("array {name}: it is shorter than its header says")));
@@ -54,6 +55,9 @@ impl NpzFile {
         let rows = first.header.rows;
         if arrays.iter().any(|array| array.header.rows != rows) {
             return Err(Error::DifferentLengths { path: file.path, arrays: names });
+        }
+        if arrays.iter().map(|array| array.header.columns).sum::<usize>() > MAX_COLUMNS {
+            return Err(file.unreadable(format!("it has more than {MAX_COLUMNS} columns")));
         }
         let alone = arrays.len() == 1;
         let (mut columns, mut places) = (Vec::new(), Vec::new());

@@ -211,4 +211,81 @@ mod tests {
         let fits = format!("{{\"dimension\":1000,{}", &long[..30_000]);
         assert_eq!(lines(&fits, None).next().unwrap().map(<[u8]>::len), Some(fits.len()));
     }
+
+    mod properties {
+        use super::*;
+        use proptest::prelude::*;
+        use semidp::local::{REPORT_FORMAT, Report, seeded_id};
+        use semidp_accounting::Epsilon;
+
+        fn header() -> Header {
+            Header {
+                format: REPORT_FORMAT.into(),
+                round: "1".into(),
+                mechanism: "duchi".into(),
+                dimension: 1,
+                epsilon: Epsilon::new(1.0).unwrap(),
+                radius: 1.0,
+                centre: None,
+            }
+        }
+
+        /// Reports of one number: all have the same length.
+        fn line(number: u64, is_positive: bool) -> Vec<u8> {
+            let header = header();
+            let longest = header.longest(&header.cap().unwrap());
+            let vector = [if is_positive { longest } else { -longest }];
+            let mut line = Vec::new();
+            ReportLine::write(
+                &Report { header: &header, id: seeded_id(1, number), vector: &vector },
+                &mut line,
+            )
+            .unwrap();
+            line.pop();
+            line
+        }
+
+        /// How many lines were added and left out, and the mean of the former.
+        fn add(lines: &[Vec<u8>]) -> (u64, u64, Option<Vec<f64>>) {
+            let text = lines.join(&b'\n');
+            let mut all = Some(Aggregate::new(header()).unwrap());
+            let mut skipped = Skipped::default();
+            let lines = Lines { reader: Box::new(io::Cursor::new(text)), line: Vec::new(), longest: None };
+            add_lines(&mut all, lines, Some(&mut skipped), &|| ()).unwrap();
+            let all = all.unwrap();
+            (all.len(), skipped.count, all.mean())
+        }
+
+        proptest! {
+            /// An invalid line removes itself and nothing else, wherever it stands.
+            #[test]
+            fn a_line_without_a_report_removes_itself(
+                signs in proptest::collection::vec(any::<bool>(), 2..9),
+                bytes in prop_oneof![
+                    proptest::collection::vec(any::<u8>(), 0..60),
+                    proptest::collection::vec(any::<u8>(), 0..3).prop_map(|more| [line(3, true), more].concat()),
+                    Just(vec![b'x'; 20_000]),
+                ],
+                at in any::<proptest::sample::Index>(),
+            ) {
+                let mut lines: Vec<_> = (0..).zip(&signs).map(|(number, &sign)| line(100 + number, sign)).collect();
+                let at = at.index(lines.len());
+                // The last line, if empty, is none.
+                let bytes: Vec<u8> = bytes.into_iter().map(|byte| if byte == b'\n' { b' ' } else { byte }).collect();
+                prop_assume!(ReportLine::read(&bytes).is_err() && !(bytes.is_empty() && at + 1 == lines.len()));
+                lines[at] = bytes;
+                let (added, left_out, mean) = add(&lines);
+                lines.remove(at);
+                prop_assert_eq!((added, left_out), (signs.len() as u64 - 1, 1));
+                prop_assert_eq!((added, 0, mean), add(&lines));
+            }
+        }
+
+        #[test]
+        fn of_two_reports_with_one_id_the_first_counts() {
+            let (_, skipped, mean) = add(&[line(1, true), line(1, false), line(1, true)]);
+            assert_eq!(skipped, 2);
+            assert!(mean.unwrap()[0] > 0.0);
+        }
+    }
 }
