@@ -217,7 +217,9 @@ impl Aggregation {
             (None, None) => Known::Worst,
         };
         let count = public.as_ref().map_or(0, PublicRows::count);
-        Estimate::of_reports(estimate, chosen, offers, all, count, (setting.std(), known))
+        let clipped = public.as_ref().map_or(0, PublicRows::clipped);
+        let estimate = Estimate::of_reports(estimate, chosen, offers, all, count, (setting.std(), known))?;
+        Ok(estimate.with_clipped(clipped))
     }
 
     fn chosen(&self, offers: &[Combination]) -> Result<Combination, Failure> {
