@@ -109,7 +109,7 @@ pub use data::{
 pub use error::{Error, Result};
 pub use kept::{Identity, Kept, KeyFile};
 pub use ledger::{Budget, Charge, Ledger, NoLimit, RunId};
-pub use local::{Interview, People, Randomizer};
+pub use local::{Interview, People, Randomizer, RankReport};
 pub use noise::rng::Randomness;
 pub use noise::{Gaussian, KNorm, LARGEST_MULTIPLIER, Laplace, Mechanism};
 pub use query::{

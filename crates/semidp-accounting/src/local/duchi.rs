@@ -34,5 +34,6 @@ fn best(dimension: usize, epsilon: Epsilon) -> Cap {
         cap_probability: 0.5,
         m,
         mse,
+        ranks: None,
     }
 }

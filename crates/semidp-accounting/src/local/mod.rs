@@ -8,16 +8,20 @@
 //!
 //! A vector x inside the ball becomes x/‖x‖ or −x/‖x‖ first, with chances whose mean is x. Mixtures of ε-DP laws are ε-DP.
 //!
+//! Rank PrivUnit replaces the cap by ranks: see [`Ranks`]. It is the default, because its guarantee holds for the bits that are sent.
+//!
 //! One file a mechanism, and a line in [`RANDOMIZERS`].
 
 mod duchi;
 mod law;
 mod privunit;
 mod privunit_g;
+mod rank_privunit;
 mod sphere;
 
 use crate::{Epsilon, Error, Result};
 pub use law::CapLaw;
+pub use rank_privunit::FREE_DIMENSIONS;
 use serde::Serialize;
 pub use sphere::cap_probability;
 
@@ -34,6 +38,19 @@ pub enum Directions {
     Sphere,
     /// Independent normal coordinates of variance 1/d.
     Normal,
+}
+
+/// How `rank-privunit` picks one of its public candidates.
+///
+/// The candidates are ordered by their inner product with the vector. The report is one of the `top` first with chance p, uniformly, and one
+/// of the others uniformly otherwise. Any order whatever gives a permutation of the same weights p/r and (1−p)/(k−r), so the ratio of
+/// two chances is at most e^ε however the inner products were rounded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Ranks {
+    /// k, an even number: candidates come in opposite pairs.
+    pub candidates: u32,
+    /// r, at most k/2.
+    pub top: u32,
 }
 
 /// A randomiser with its constants.
@@ -58,8 +75,11 @@ pub struct Cap {
     pub cap_probability: f64,
     /// m.
     pub m: f64,
-    /// The mean squared error of a report of a unit vector.
+    /// The mean squared error of a report of a unit vector; of `rank-privunit` in more than 32 dimensions the largest of all unit vectors.
     pub mse: f64,
+    /// Set for `rank-privunit`, whose candidates have the law of U; Q is then r/k and γ zero.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ranks: Option<Ranks>,
 }
 
 impl Cap {
@@ -99,7 +119,7 @@ pub struct LocalMechanism {
     pub name: &'static str,
     /// A line for people.
     pub about: &'static str,
-    /// Whether reports have exactly the promised law in floating-point arithmetic.
+    /// Whether the guarantee holds for the bits that are reported, not only in real arithmetic.
     pub is_exact: bool,
     best: fn(usize, Epsilon) -> Cap,
 }
@@ -126,13 +146,21 @@ impl LocalMechanism {
 }
 
 /// All of them.
-pub static RANDOMIZERS: [&LocalMechanism; 3] = [&duchi::DUCHI, &privunit::PRIVUNIT, &privunit_g::PRIVUNIT_G];
+pub static RANDOMIZERS: [&LocalMechanism; 4] =
+    [&duchi::DUCHI, &rank_privunit::RANK_PRIVUNIT, &privunit::PRIVUNIT, &privunit_g::PRIVUNIT_G];
+
+/// The default mechanism: `rank-privunit`; on the line `duchi`, which is the same there.
+///
+/// Both are exact. Where ε is below 0.2 and d above 32, `duchi` has up to 1.5 % less error and reports of d numbers.
+pub fn default_randomizer(dimension: usize) -> &'static LocalMechanism {
+    if dimension == 1 { &duchi::DUCHI } else { &rank_privunit::RANK_PRIVUNIT }
+}
 
 /// A mechanism by its name.
 pub fn randomizer_named(name: &str) -> Result<&'static LocalMechanism> {
     RANDOMIZERS.into_iter().find(|mechanism| mechanism.name == name).ok_or_else(|| Error::InvalidParameter {
         name: "randomizer",
         value: format!("`{name}`"),
-        requirement: "duchi, privunit or privunitg",
+        requirement: "rank-privunit, duchi, privunit or privunitg",
     })
 }

@@ -46,6 +46,7 @@ fn best(dimension: usize, epsilon: Epsilon) -> Cap {
         cap_probability,
         m: m_of(angle),
         mse: angle.tan().powi(2),
+        ranks: None,
     }
 }
 

@@ -36,5 +36,6 @@ fn best(dimension: usize, epsilon: Epsilon) -> Cap {
         cap_probability,
         m,
         mse: (1.0 + gamma * m) / (m * m) - 1.0,
+        ranks: None,
     }
 }

@@ -36,7 +36,8 @@ pub(super) fn half_width_constant(dimension: usize) -> f64 {
     density_constant(dimension) / (dimension - 1) as f64
 }
 
-fn density_constant(dimension: usize) -> f64 {
+/// c_d.
+pub(super) fn density_constant(dimension: usize) -> f64 {
     root_gamma_ratio(0.5 * (dimension - 1) as f64) / PI.sqrt()
 }
 

@@ -7,7 +7,7 @@
 use super::Randomizer;
 use crate::data::{Block, BlockSource, CsrBlock, DenseBlock, Private, Selection};
 use crate::ledger::{Charge, Ledger, RunId};
-use crate::noise::rng::{Purpose, Randomness, RunKey};
+use crate::noise::rng::{Randomness, RunKey};
 use crate::query::{L2, Query, sealed::Work};
 use crate::{Error, Result};
 use semidp_accounting::Certificate;
@@ -102,8 +102,7 @@ impl<S: BlockSource> Interview<S> {
         let mut vector = self.contribution(person, question)?;
         let mut scratch = vec![0.0; vector.len()];
         let number = person as u64;
-        let mut stream = self.key.stream(Purpose::Report, number >> 24, number & 0xff_ffff);
-        randomizer.randomize(&mut vector, &mut scratch, &mut stream);
+        randomizer.report((&self.key, number), true, &mut vector, &mut scratch);
         Ok(vector)
     }
 

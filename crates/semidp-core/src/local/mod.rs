@@ -8,15 +8,20 @@
 //!   equally likely; the report is the one of the two on the chosen side of the vector, by the sign of their rounded inner
 //!   product, which is opposite for U and −U. Whatever the vector, a report has the chance of {U, −U} times p̂ or 1 − p̂, for
 //!   p̂ ≤ p a multiple of 2⁻⁶⁴: ε-DP **for the very floats that are reported**.
+//! * **Ranks** (rank PrivUnit): k public candidates come from a public seed that no vector has a part in; one of them is reported by its
+//!   place in the order of rounded inner products. Whatever the order, the chances are a permutation of p̂/r and (1−p̂)/(k−r), so the
+//!   report (seed and number) is ε-DP **bit for bit**. Only its mean depends on how well the inner products were computed.
 //! * **Caps**: T from its quantiles, the rest of the report orthogonal to v. Real arithmetic: "idealised".
 //!
 //! A report takes the same steps whatever the vector is and on whichever side it falls; how many words the normal numbers take depends on
-//! themselves alone. What is not promised: that a processor takes the same time for subnormal numbers as for others.
+//! themselves alone, and places within a group are drawn for both groups. What is not promised: that a processor takes the same time for subnormal numbers as for others.
 
 mod interview;
 mod normal;
+mod rank;
 
 pub use interview::{Interview, People};
+pub use rank::RankReport;
 
 use crate::data::{ANOTHER_SHAPE, Block, BlockSource, Private, TOO_FEW, fits};
 use crate::noise::rng::{Purpose, Randomness, RunKey, Stream};
@@ -28,6 +33,9 @@ use semidp_accounting::{
 
 /// Units that are randomised between two visits, for each thread.
 const TOGETHER: usize = 256;
+
+/// Takes a report as a vector, and as it is sent if it has another form.
+type Visit<'a> = &'a mut dyn FnMut(&[f64], Option<RankReport>);
 
 /// A mechanism with its constants, for vectors in a ball.
 #[derive(Debug, Clone)]
@@ -52,7 +60,7 @@ impl Randomizer {
             });
         }
         let cap = mechanism.at(dimension, epsilon)?;
-        let is_halves = cap.directions == Directions::Sphere && cap.gamma == 0.0;
+        let is_halves = cap.ranks.is_none() && cap.directions == Directions::Sphere && cap.gamma == 0.0;
         Ok(Self { cap, law: cap.law(), is_halves, radius, threshold: at_most(&cap) })
     }
 
@@ -68,7 +76,10 @@ impl Randomizer {
 
     /// Whether the promise holds for the floats that are reported.
     pub fn arithmetic(&self) -> Arithmetic {
-        if self.is_halves { Arithmetic::Exact } else { Arithmetic::Idealised }
+        match self.is_halves || self.cap.ranks.is_some() {
+            true => Arithmetic::Exact,
+            false => Arithmetic::Idealised,
+        }
     }
 
     /// The length of every report, if they all have one.
@@ -93,6 +104,51 @@ impl Randomizer {
         threads: usize,
         visit: &mut dyn FnMut(&[f64]),
     ) -> Result<Certificate> {
+        self.each(units, randomness, threads, true, &mut |vector, _| visit(vector))
+    }
+
+    /// A report of every unit, in order, as `rank-privunit` sends it: [`RankReport`]. Like [`Self::reports`] otherwise.
+    pub fn rank_reports<S: BlockSource>(
+        &self,
+        units: Private<S>,
+        randomness: Randomness,
+        threads: usize,
+        visit: &mut dyn FnMut(RankReport),
+    ) -> Result<Certificate> {
+        if self.cap.ranks.is_none() {
+            return Err(not_ranked(&self.cap));
+        }
+        self.each(units, randomness, threads, false, &mut |_, report| {
+            report.into_iter().for_each(&mut *visit)
+        })
+    }
+
+    /// The vector that a report of `rank-privunit` stands for: the same bits on every machine but for the radius over m.
+    pub fn decode(&self, report: RankReport, vector: &mut [f64]) -> Result<()> {
+        let Some(ranks) = self.cap.ranks else { return Err(not_ranked(&self.cap)) };
+        if vector.len() != self.cap.dimension {
+            let (found, expected) = (vector.len(), self.cap.dimension);
+            return Err(Error::Shape { what: "the vector", of: "coordinates", found, expected });
+        }
+        if u32::from(report.index) >= ranks.candidates {
+            return Err(Error::InvalidParameter {
+                name: "index",
+                value: report.index.to_string(),
+                requirement: "below the number of candidates",
+            });
+        }
+        rank::decode(&self.cap, report, self.radius / self.cap.m, vector);
+        Ok(())
+    }
+
+    fn each<S: BlockSource>(
+        &self,
+        units: Private<S>,
+        randomness: Randomness,
+        threads: usize,
+        is_decoded: bool,
+        visit: Visit<'_>,
+    ) -> Result<Certificate> {
         let (source, d) = (units.into_inner(), self.cap.dimension);
         if source.width() != d {
             return Err(Error::Shape {
@@ -116,7 +172,7 @@ impl Randomizer {
                 for unit in 0..shown {
                     add_row(&piece, unit, d, &mut waiting);
                     if waiting.len() == TOGETHER * threads.max(1) * d {
-                        next = self.answer(&key, next, threads, &mut waiting, visit);
+                        next = self.answer(&key, next, (threads, is_decoded), &mut waiting, visit);
                     }
                 }
             })?;
@@ -127,7 +183,7 @@ impl Randomizer {
                 return Err(Error::Source { block, reason: TOO_FEW });
             }
         }
-        self.answer(&key, next, threads, &mut waiting, visit);
+        self.answer(&key, next, (threads, is_decoded), &mut waiting, visit);
         Ok(certificate)
     }
 
@@ -153,39 +209,73 @@ impl Randomizer {
         &self,
         key: &RunKey,
         first: u64,
-        threads: usize,
+        (threads, is_decoded): (usize, bool),
         waiting: &mut Vec<f64>,
-        visit: &mut dyn FnMut(&[f64]),
+        visit: Visit<'_>,
     ) -> u64 {
         let d = self.cap.dimension;
-        let mut chunks: Vec<(u64, &mut [f64])> = waiting
+        let mut codes = vec![None; waiting.len() / d];
+        let mut chunks: Vec<(u64, &mut [f64], &mut [Option<RankReport>])> = waiting
             .chunks_mut(TOGETHER * d)
+            .zip(codes.chunks_mut(TOGETHER))
             .enumerate()
-            .map(|(i, chunk)| (first + (i * TOGETHER) as u64, chunk))
+            .map(|(i, (chunk, codes))| (first + (i * TOGETHER) as u64, chunk, codes))
             .collect();
-        parallel::for_each(&mut chunks, threads, |(first, chunk)| {
+        parallel::for_each(&mut chunks, threads, |(first, chunk, codes)| {
             let mut scratch = vec![0.0; d];
-            for (unit, vector) in (*first..).zip(chunk.chunks_exact_mut(d)) {
-                // Every unit has its own stream, whatever the threads.
-                let mut stream = key.stream(Purpose::Report, unit >> 24, unit & 0xff_ffff);
-                self.randomize(vector, &mut scratch, &mut stream);
+            for ((unit, vector), code) in (*first..).zip(chunk.chunks_exact_mut(d)).zip(codes.iter_mut()) {
+                *code = self.report((key, unit), is_decoded, vector, &mut scratch);
             }
         });
-        let count = waiting.len() / d;
-        waiting.chunks_exact(d).for_each(visit);
+        let count = codes.len();
+        waiting.chunks_exact(d).zip(codes).for_each(|(vector, code)| visit(vector, code));
         waiting.clear();
         first + count as u64
     }
 
-    /// Replaces a vector by a report of it.
-    fn randomize(&self, vector: &mut [f64], scratch: &mut [f64], stream: &mut Stream) {
+    /// Replaces a vector by a report of it. A report by rank is returned; it is decoded into the vector if that is wanted, and
+    /// leaves zeros there otherwise. Every unit has its own streams, whatever the threads.
+    fn report(
+        &self,
+        (key, unit): (&RunKey, u64),
+        is_decoded: bool,
+        vector: &mut [f64],
+        scratch: &mut [f64],
+    ) -> Option<RankReport> {
+        let mut coins = key.stream(Purpose::Report, unit >> 24, unit & 0xff_ffff);
+        let Some(ranks) = self.cap.ranks else {
+            self.randomize(vector, scratch, &mut coins);
+            return None;
+        };
+        // The seed is public. It comes from another stream than the coins, so that it says nothing about them.
+        let mut seeds = key.stream(Purpose::ReportSeed, unit >> 24, unit & 0xff_ffff);
+        let seed = u128::from(seeds.word()) << 64 | u128::from(seeds.word());
+        let is_within = self.side(vector, &mut coins).0;
+        let places =
+            [coins.below(u64::from(ranks.candidates - ranks.top)), coins.below(u64::from(ranks.top))];
+        let choice = rank::Choice { is_top: is_within, place: places[usize::from(is_within)] };
+        let report = rank::encode(&self.cap, ranks, vector, seed, &choice);
+        vector.fill(0.0);
+        if is_decoded {
+            rank::decode(&self.cap, report, self.radius / self.cap.m, vector);
+        }
+        Some(report)
+    }
+
+    /// Makes ± a unit vector of it. Returns whether the report is one of the side that the vector points to, and a random word.
+    fn side(&self, vector: &mut [f64], stream: &mut Stream) -> (bool, u64) {
         let length = self.prepare(vector);
         let [sign, side, place] = [(); 3].map(|()| stream.word());
         let is_turned = sign >= chance(0.5 + 0.5 * (length / self.radius).min(1.0));
-        let is_within = side < self.threshold;
-        normal::fill(stream, scratch);
         let factor = if is_turned { -1.0 } else { 1.0 };
         vector.iter_mut().for_each(|x| *x *= factor);
+        (side < self.threshold, place)
+    }
+
+    /// Replaces a vector by a report that is a vector.
+    fn randomize(&self, vector: &mut [f64], scratch: &mut [f64], stream: &mut Stream) {
+        let (is_within, place) = self.side(vector, stream);
+        normal::fill(stream, scratch);
         match &self.law {
             Some(law) if !self.is_halves => {
                 let uniform = ((place >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
@@ -256,7 +346,17 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 /// more than that, for the rounding in it.
 fn at_most(cap: &Cap) -> u64 {
     let beyond = (cap.beyond * (1.0 + 1e-14) * 2f64.powi(64)).ceil().max(1.0);
-    ((1u128 << 64) - beyond as u128) as u64
+    // At tiny ε the margin would make the side that x points to the less likely one.
+    let even = chance(cap.cap_probability);
+    (((1u128 << 64) - beyond as u128) as u64).max(even)
+}
+
+fn not_ranked(cap: &Cap) -> Error {
+    Error::InvalidParameter {
+        name: "mechanism",
+        value: format!("{} in {} dimensions", cap.mechanism, cap.dimension),
+        requirement: "rank-privunit in at least 2 dimensions for reports by rank",
+    }
 }
 
 /// ⌊p·2⁶⁴⌋, or the largest there is.

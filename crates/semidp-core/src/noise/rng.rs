@@ -28,6 +28,10 @@ pub(crate) enum Purpose {
     Bound = 5,
     /// The report of one person.
     Report = 6,
+    /// The public seed of the candidates of one person's report.
+    ReportSeed = 16,
+    /// Candidates, from a public seed.
+    Candidates = 17,
 }
 
 /// Where the key of a run comes from.

@@ -1,11 +1,13 @@
 //! The server's side: reports come in one by one, from anybody; what is not a report of this round is refused by name.
 //!
 //! A malicious person can send any report that the law allows, so one report moves the mean of n by at most 2B/n, B the length of a
-//! report ([`Header::longest`]); for `privunitg` B is a bound that honest reports exceed once in 10¹⁵ times.
+//! report ([`Header::longest`]); for `privunitg`, and for `rank-privunit` above 32 dimensions, B is a bound that honest reports exceed once in
+//! 10¹⁵ times. A liar may choose the seed of a report by rank; what it stands for is decoded here, and held to the same B.
 
 use crate::{Error, Result};
 use semidp_accounting::Epsilon;
 use semidp_accounting::local::{Cap, Directions, randomizer_named};
+use semidp_core::{Randomizer, RankReport};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
@@ -64,6 +66,12 @@ impl Header {
         let unit = self.radius / cap.m;
         match cap.directions {
             Directions::Sphere => unit,
+            // A candidate is one of k normal vectors: each of them has the bound below but once in k·e^x times.
+            Directions::Normal if cap.ranks.is_some() => {
+                let d = cap.dimension as f64;
+                let x = 35.0 + cap.ranks.map_or(0.0, |ranks| f64::from(ranks.candidates).ln());
+                unit * (d + 2.0 * (x * d).sqrt() + 2.0 * x).sqrt()
+            }
             // ‖g‖² ≤ d + 2√(dx) + 2x but once in e^x times (Laurent and Massart 2000), x = 35: a million honest reports are
             // all taken but once in 10⁹ times. T adds at most γ + 9/√d.
             Directions::Normal => {
@@ -85,8 +93,17 @@ pub struct Report<'r> {
     pub header: &'r Header,
     /// Its number.
     pub id: ReportId,
+    /// What was randomised.
+    pub content: Content<'r>,
+}
+
+/// What a report holds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Content<'r> {
     /// The randomised vector.
-    pub vector: &'r [f64],
+    Vector(&'r [f64]),
+    /// Of `rank-privunit`: which of the public candidates of the seed. The id of the report is the seed.
+    Rank(u16),
 }
 
 /// Why a report is not one of this round.
@@ -96,6 +113,10 @@ pub enum Refusal {
     Mixture,
     /// A number that was there before.
     Replay,
+    /// A vector where its mechanism sends an index, or an index where it sends a vector.
+    Form,
+    /// An index that no candidate has.
+    Index,
     /// Not as many numbers as its header says.
     Width,
     /// A number that is not finite.
@@ -121,6 +142,10 @@ impl Refusal {
         match self {
             Self::Mixture => "its round, mechanism or parameters are not those of the first report",
             Self::Replay => "its id was there before",
+            Self::Form => {
+                "it has a vector where its mechanism sends an index, or an index where it sends a vector"
+            }
+            Self::Index => "its index is not below the number of candidates of its mechanism",
             Self::Width => "it has not as many numbers as its dimension",
             Self::NotFinite => "a number in it is not finite",
             Self::Support => "no report of its mechanism has this length",
@@ -132,6 +157,10 @@ impl Refusal {
 pub struct Aggregate {
     header: Header,
     cap: Cap,
+    /// Of reports by rank.
+    decoder: Option<Randomizer>,
+    /// The report that was decoded last.
+    decoded: Vec<f64>,
     longest: f64,
     sum: Vec<f64>,
     /// What rounding left out of each sum.
@@ -144,7 +173,16 @@ impl Aggregate {
     pub fn new(header: Header) -> Result<Self> {
         let cap = header.cap()?;
         let (longest, zeros) = (header.longest(&cap), vec![0.0; header.dimension]);
-        Ok(Self { header, cap, longest, sum: zeros.clone(), rest: zeros, seen: HashSet::new() })
+        let decoder = match cap.ranks {
+            Some(_) => {
+                let mechanism = randomizer_named(&header.mechanism)?;
+                Some(Randomizer::new(mechanism, header.dimension, header.epsilon, header.radius)?)
+            }
+            None => None,
+        };
+        let decoded = if decoder.is_some() { zeros.clone() } else { Vec::new() };
+        let (sum, rest) = (zeros.clone(), zeros);
+        Ok(Self { header, cap, decoder, decoded, longest, sum, rest, seen: HashSet::new() })
     }
 
     /// Takes a report, or leaves everything as it was.
@@ -152,13 +190,23 @@ impl Aggregate {
         if *report.header != self.header {
             return Err(Refusal::Mixture);
         }
-        if report.vector.len() != self.header.dimension {
+        let vector = match (report.content, &self.decoder) {
+            (Content::Vector(vector), None) => vector,
+            (Content::Rank(index), Some(decoder)) => {
+                let code = RankReport { seed: report.id, index };
+                // The width is right: nothing else can be wrong with it.
+                decoder.decode(code, &mut self.decoded).map_err(|_| Refusal::Index)?;
+                &self.decoded
+            }
+            _ => return Err(Refusal::Form),
+        };
+        if vector.len() != self.header.dimension {
             return Err(Refusal::Width);
         }
-        if report.vector.iter().any(|x| !x.is_finite()) {
+        if vector.iter().any(|x| !x.is_finite()) {
             return Err(Refusal::NotFinite);
         }
-        let length = report.vector.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let length = vector.iter().map(|x| x * x).sum::<f64>().sqrt();
         let is_too_short = self.cap.directions == Directions::Sphere && length < self.longest * (1.0 - SLACK);
         if is_too_short || length > self.longest * (1.0 + SLACK) {
             return Err(Refusal::Support);
@@ -167,7 +215,7 @@ impl Aggregate {
             return Err(Refusal::Replay);
         }
         // Kahan's sum: a million reports are a hundred times as long as their mean, or more.
-        for ((sum, rest), x) in self.sum.iter_mut().zip(&mut self.rest).zip(report.vector) {
+        for ((sum, rest), x) in self.sum.iter_mut().zip(&mut self.rest).zip(vector) {
             let add = x - *rest;
             let total = *sum + add;
             *rest = (total - *sum) - add;
@@ -242,7 +290,7 @@ mod tests {
             let (header, x) = (header(mechanism, 4), [1.0, -0.5, 0.25, 0.0]);
             let mut all = Aggregate::new(header.clone()).unwrap();
             for (id, vector) in (0..).zip(reports(&header, &x, 20_000)) {
-                all.add(&Report { header: &header, id, vector: &vector }).unwrap();
+                all.add(&Report { header: &header, id, content: Content::Vector(&vector) }).unwrap();
             }
             assert_eq!(all.len(), 20_000);
             // No coordinate varies more than a whole report.
@@ -254,6 +302,50 @@ mod tests {
         }
     }
 
+    /// Reports by rank are decoded here; an index that no candidate has, a vector and a seed that was there before are refused.
+    #[test]
+    fn reports_by_rank_give_the_mean() {
+        for dimension in [4, 40] {
+            let header = header("rank-privunit", dimension);
+            let mechanism = randomizer_named("rank-privunit").unwrap();
+            let randomizer =
+                Randomizer::new(mechanism, header.dimension, header.epsilon, header.radius).unwrap();
+            let x: Vec<f64> =
+                (0..dimension).map(|i| if i < 4 { 0.5 - 0.25 * i as f64 } else { 0.0 }).collect();
+            let rows = Private::new(DenseTable::new(x.repeat(4000), dimension).unwrap());
+            let mut all = Aggregate::new(header.clone()).unwrap();
+            let mut codes = Vec::new();
+            randomizer.rank_reports(rows, Randomness::Seed(2), 2, &mut |code| codes.push(code)).unwrap();
+            for code in &codes {
+                let content = Content::Rank(code.index);
+                all.add(&Report { header: &header, id: code.seed, content }).unwrap();
+            }
+            assert_eq!(all.len(), 4000);
+            let error = 6.5 * 2.0 * (all.cap().mean_square() / 4000.0).sqrt();
+            for (mean, x) in all.mean().unwrap().iter().zip(&x) {
+                assert!((mean - x).abs() < error, "{dimension}: {mean} {x}");
+            }
+            let candidates = all.cap().ranks.unwrap().candidates as u16;
+            for (id, content, refusal) in [
+                (codes[0].seed, Content::Rank(0), Refusal::Replay),
+                (1, Content::Rank(candidates), Refusal::Index),
+                (1, Content::Rank(u16::MAX), Refusal::Index),
+                (1, Content::Vector(&x), Refusal::Form),
+            ] {
+                assert_eq!(all.add(&Report { header: &header, id, content }).unwrap_err(), refusal);
+            }
+            assert_eq!(all.len(), 4000);
+            // Whatever seed and index a liar takes, the report is no longer than the influence says.
+            let mut vector = vec![0.0; dimension];
+            for seed in 0..2000u128 {
+                let index = (seed % u128::from(candidates)) as u16;
+                randomizer.decode(RankReport { seed, index }, &mut vector).unwrap();
+                let length = vector.iter().map(|x| x * x).sum::<f64>().sqrt();
+                assert!(length <= all.longest * (1.0 + SLACK));
+            }
+        }
+    }
+
     #[test]
     fn what_is_no_report_is_refused_and_changes_nothing() {
         let header = header("privunit", 4);
@@ -261,10 +353,10 @@ mod tests {
         let good = &all_reports[0];
         let mut all = Aggregate::new(header.clone()).unwrap();
         assert!(all.is_empty() && all.mean().is_none());
-        all.add(&Report { header: &header, id: 7, vector: good }).unwrap();
+        all.add(&Report { header: &header, id: 7, content: Content::Vector(good) }).unwrap();
         let before = all.mean();
         let refused = |all: &mut Aggregate, header: &Header, id: u128, vector: &[f64]| {
-            all.add(&Report { header, id, vector }).unwrap_err()
+            all.add(&Report { header, id, content: Content::Vector(vector) }).unwrap_err()
         };
         for other in [
             Header { round: "autumn".into(), ..header.clone() },
@@ -287,7 +379,9 @@ mod tests {
         assert_eq!(refused(&mut all, &header, 8, &longer), Refusal::Support);
         assert_eq!((all.mean(), all.len()), (before, 1));
         // A refused number may come again with a report that is one.
-        all.add(&Report { header: &header, id: 8, vector: &all_reports[1] }).unwrap();
+        all.add(&Report { header: &header, id: 8, content: Content::Vector(&all_reports[1]) }).unwrap();
+        let index = Report { header: &header, id: 9, content: Content::Rank(1) };
+        assert_eq!(all.add(&index).unwrap_err(), Refusal::Form);
         assert!(Aggregate::new(Header { format: "x".into(), ..header.clone() }).is_err());
         assert!(Aggregate::new(Header { dimension: 0, ..header }).is_err());
     }

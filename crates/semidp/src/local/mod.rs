@@ -18,9 +18,9 @@ mod aggregate;
 mod public;
 mod wire;
 
-pub use aggregate::{Aggregate, Header, REPORT_FORMAT, Refusal, Report, ReportId};
+pub use aggregate::{Aggregate, Content, Header, REPORT_FORMAT, Refusal, Report, ReportId};
 pub use public::PublicRows;
-pub use wire::{LongestLine, ReportLine, fingerprint, seeded_id};
+pub use wire::{Body, LongestLine, ReportLine, fingerprint, seeded_id};
 
 use crate::{Error, Result};
 use semidp_accounting::local::Cap;

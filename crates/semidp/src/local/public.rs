@@ -15,16 +15,21 @@ pub struct PublicRows {
     mean: Vec<f64>,
     /// The sum of squared distances from the mean.
     squares: f64,
+    clipped: u64,
+    largest_norm: f64,
 }
 
 impl PublicRows {
     /// Reads the rows once; those beyond the radius are clipped to it. Without a radius nothing is clipped.
     pub fn of<S: BlockSource>(rows: &Public<S>, radius: Option<f64>) -> Result<Self> {
-        let mut all = Self { count: 0, mean: vec![0.0; rows.width()], squares: 0.0 };
+        let mean = vec![0.0; rows.width()];
+        let mut all = Self { count: 0, mean, squares: 0.0, clipped: 0, largest_norm: 0.0 };
         for_each_row(rows, |row| {
             let length = row.iter().map(|x| x * x).sum::<f64>().sqrt();
             let factor = radius.filter(|radius| length > *radius).map_or(1.0, |radius| radius / length);
             all.count += 1;
+            all.clipped += u64::from(radius.is_some_and(|radius| length > radius));
+            all.largest_norm = all.largest_norm.max(length);
             let share = 1.0 / all.count as f64;
             // Welford's: no sum of squares that a large mean would drown.
             for (mean, x) in all.mean.iter_mut().zip(row) {
@@ -39,6 +44,16 @@ impl PublicRows {
     /// n_pub.
     pub fn count(&self) -> u64 {
         self.count
+    }
+
+    /// The number of rows that were longer than the radius.
+    pub fn clipped(&self) -> u64 {
+        self.clipped
+    }
+
+    /// The norm of the longest row, before clipping.
+    pub fn largest_norm(&self) -> f64 {
+        self.largest_norm
     }
 
     /// Their mean.
@@ -92,7 +107,7 @@ mod tests {
             clipped.iter().map(|row| (row[0] - mean[0]).powi(2) + (row[1] - mean[1]).powi(2)).sum();
         assert!(found.mean().iter().zip(mean).all(|(a, b)| (a - b).abs() < 1e-15));
         assert!((found.std().unwrap() - (squares / 2.0).sqrt()).abs() < 1e-15);
-        assert_eq!(found.count(), 3);
+        assert_eq!((found.count(), found.clipped(), found.largest_norm()), (3, 1, 5.0));
         assert_eq!(rows(&[3.0, 4.0], 2, None).mean(), [3.0, 4.0]);
     }
 

@@ -1,6 +1,6 @@
-//! A report as a line of JSON: the header, an id of 32 hexadecimal digits, the vector.
+//! A report as a line of JSON: the header, an id of 32 hexadecimal digits, and the vector or the index of a candidate.
 
-use super::{Header, REPORT_FORMAT, Report, ReportId};
+use super::{Content, Header, REPORT_FORMAT, Report, ReportId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
@@ -11,14 +11,27 @@ pub struct ReportLine {
     pub header: Header,
     /// Its number.
     pub id: ReportId,
+    /// What was randomised.
+    pub body: Body,
+}
+
+/// What a line holds besides header and id.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Body {
     /// The randomised vector.
-    pub vector: Vec<f64>,
+    Vector(Vec<f64>),
+    /// The index of one of the public candidates that the id is the seed of.
+    Rank(u16),
 }
 
 impl ReportLine {
     /// As the aggregate takes it.
     pub fn report(&self) -> Report<'_> {
-        Report { header: &self.header, id: self.id, vector: &self.vector }
+        let content = match &self.body {
+            Body::Vector(vector) => Content::Vector(vector),
+            Body::Rank(index) => Content::Rank(*index),
+        };
+        Report { header: &self.header, id: self.id, content }
     }
 
     /// Reads a line, or says in a few words why it is none.
@@ -28,7 +41,7 @@ impl ReportLine {
             return Err("it is empty".into());
         }
         match serde_json::from_str::<Wire>(text) {
-            Ok(wire) if wire.format == REPORT_FORMAT => Ok(wire.into()),
+            Ok(wire) if wire.format == REPORT_FORMAT => wire.line(),
             Ok(wire) => Err(unknown(&wire.format)),
             Err(error) if error.is_eof() => Err("it ends too early: the file is cut off".into()),
             // Another version may have other fields.
@@ -42,6 +55,10 @@ impl ReportLine {
     /// Appends the line, with its end.
     pub fn write(report: &Report<'_>, line: &mut Vec<u8>) -> serde_json::Result<()> {
         let header = report.header;
+        let (vector, index) = match report.content {
+            Content::Vector(vector) => (Some(vector), None),
+            Content::Rank(index) => (None, Some(index)),
+        };
         serde_json::to_writer(
             &mut *line,
             &Borrowed {
@@ -53,7 +70,8 @@ impl ReportLine {
                 radius: header.radius,
                 centre: header.centre.as_deref(),
                 id: Hex(report.id),
-                vector: report.vector,
+                vector,
+                index,
             },
         )?;
         line.push(b'\n');
@@ -118,7 +136,10 @@ struct Wire {
     #[serde(default)]
     centre: Option<String>,
     id: Hex,
-    vector: Vec<f64>,
+    #[serde(default)]
+    vector: Option<Vec<f64>>,
+    #[serde(default)]
+    index: Option<u16>,
 }
 
 #[derive(Serialize)]
@@ -132,7 +153,10 @@ struct Borrowed<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     centre: Option<&'a str>,
     id: Hex,
-    vector: &'a [f64],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vector: Option<&'a [f64]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<u16>,
 }
 
 #[derive(Deserialize)]
@@ -140,11 +164,16 @@ struct Version {
     format: String,
 }
 
-impl From<Wire> for ReportLine {
-    fn from(wire: Wire) -> Self {
-        let Wire { format, round, mechanism, dimension, epsilon, radius, centre, id, vector } = wire;
+impl Wire {
+    fn line(self) -> Result<ReportLine, String> {
+        let Self { format, round, mechanism, dimension, epsilon, radius, centre, id, vector, index } = self;
+        let body = match (vector, index) {
+            (Some(vector), None) => Body::Vector(vector),
+            (None, Some(index)) => Body::Rank(index),
+            _ => return Err("it is not a report: it must have a vector or an index".into()),
+        };
         let header = Header { format, round, mechanism, dimension, epsilon, radius, centre };
-        Self { header, id: id.0, vector }
+        Ok(ReportLine { header, id: id.0, body })
     }
 }
 
@@ -199,7 +228,8 @@ mod tests {
 
     fn line(header: &Header, id: ReportId, vector: &[f64]) -> String {
         let mut bytes = Vec::new();
-        ReportLine::write(&Report { header, id, vector }, &mut bytes).unwrap();
+        let content = Content::Vector(vector);
+        ReportLine::write(&Report { header, id, content }, &mut bytes).unwrap();
         String::from_utf8(bytes).unwrap()
     }
 
@@ -210,12 +240,39 @@ mod tests {
             let text = line(&header, 7, &numbers);
             assert!(text.ends_with("}\n") && text.contains("\"id\":\"00000000000000000000000000000007\""));
             let read = ReportLine::read(text.as_bytes()).unwrap();
-            assert_eq!(read.report(), Report { header: &header, id: 7, vector: &numbers });
+            let content = Content::Vector(&numbers);
+            assert_eq!(read.report(), Report { header: &header, id: 7, content });
             assert!(text.len() <= LongestLine::of(3).0);
             assert_eq!(LongestLine::by_beginning(text.as_bytes()), Some(LongestLine::of(3)));
         }
         assert_eq!(LongestLine::by_beginning(b"{\"dimension\": 99999999999}"), None);
         assert_eq!(LongestLine::by_beginning(b"{\"dimension\":x}"), None);
+    }
+
+    /// The whole form, pinned: servers of this version read it.
+    #[test]
+    fn a_report_by_rank_is_an_id_and_an_index() {
+        let header = Header { mechanism: "rank-privunit".into(), dimension: 1000, ..header() };
+        let report = Report { header: &header, id: 255, content: Content::Rank(517) };
+        let mut bytes = Vec::new();
+        ReportLine::write(&report, &mut bytes).unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        assert_eq!(
+            text,
+            "{\"format\":\"semidp-report/1\",\"round\":\"spring\",\"mechanism\":\"rank-privunit\",\"dimension\":1000,\
+             \"epsilon\":0.1,\"radius\":2.0,\"id\":\"000000000000000000000000000000ff\",\"index\":517}\n"
+        );
+        assert_eq!(ReportLine::read(text.as_bytes()).unwrap().report(), report);
+        for (from, to, reason) in [
+            ("\"index\":517", "\"vector\":[1.0],\"index\":517", "a vector or an index"),
+            (",\"index\":517", "", "a vector or an index"),
+            (":517", ":-1", "invalid value"),
+            (":517", ":70000", "invalid value"),
+            (":517", ":5.5", "invalid type"),
+        ] {
+            let found = ReportLine::read(text.replace(from, to).as_bytes()).unwrap_err();
+            assert!(found.contains(reason), "{to}: {found}");
+        }
     }
 
     #[test]

@@ -264,7 +264,10 @@ impl Aggregation {
             None => None,
             Some(skipped) => Some(SkippedReports::of(skipped, all, mean.as_deref(), public_mean, &weight)?),
         };
-        Estimate::of_reports(estimate, chosen, offers, all, count, (setting.std(), known), skipped)
+        let clipped = public.as_ref().map_or(0, PublicRows::clipped);
+        let estimate =
+            Estimate::of_reports(estimate, chosen, offers, all, count, (setting.std(), known), skipped)?;
+        Ok(estimate.with_clipped(clipped))
     }
 
     fn chosen(&self, offers: &[Combination]) -> Result<Combination, Failure> {

@@ -110,7 +110,12 @@ fn rounds(memory: &Memory) -> BTreeMap<&str, (u64, f64)> {
 }
 
 /// Of all that these people ever reported, as far as the memory knows.
-pub fn certificate(memory: &Memory, header: &Header, is_automatic: bool) -> Result<Certificate, Failure> {
+pub fn certificate(
+    memory: &Memory,
+    header: &Header,
+    is_automatic: bool,
+    radius_source: &str,
+) -> Result<Certificate, Failure> {
     let mut events: Vec<CountedEvent> = Vec::new();
     for entry in memory.entries() {
         let event = Event::Pure { epsilon: entry.header.epsilon };
@@ -138,7 +143,7 @@ pub fn certificate(memory: &Memory, header: &Header, is_automatic: bool) -> Resu
     certificate.hyperparameters = vec![
         stated("round", json!(header.round), "user"),
         stated("mechanism", json!(header.mechanism), chosen),
-        stated("radius", json!(header.radius), "user"),
+        stated("radius", json!(header.radius), radius_source),
     ];
     Ok(certificate)
 }

@@ -11,6 +11,8 @@ pub struct Centre {
     path: PathBuf,
     pub numbers: Vec<f64>,
     columns: Option<Vec<String>>,
+    /// `radius` of an answer of semidp: the ball about its own centre, which a next round may take over.
+    pub radius: Option<f64>,
 }
 
 impl Centre {
@@ -26,7 +28,9 @@ impl Centre {
         let names = value.get("columns").and_then(Value::as_array);
         let columns =
             names.map(|names| names.iter().map(|name| name.as_str().unwrap_or("").into()).collect());
-        Ok(Self { path: path.into(), numbers, columns })
+        let radius = value.get("radius").and_then(Value::as_f64);
+        let radius = radius.filter(|radius| *radius > 0.0 && radius.is_finite());
+        Ok(Self { path: path.into(), numbers, columns, radius })
     }
 
     /// What reports say of it.

@@ -87,6 +87,8 @@ pub struct Estimate {
     header: Option<Header>,
     reports: u64,
     public: u64,
+    /// Public rows beyond the radius.
+    clipped: u64,
     /// How far one person could have moved the mean, by any report at all.
     influence: f64,
     std: Option<(f64, Known)>,
@@ -116,6 +118,7 @@ impl Estimate {
             header: Some(all.header().clone()),
             reports: all.len(),
             public,
+            clipped: 0,
             influence: match &skipped {
                 Some(skipped) => skipped.influence,
                 None => chosen.private_weight * all.influence(),
@@ -141,6 +144,7 @@ impl Estimate {
             header: None,
             reports: 0,
             public: public.count(),
+            clipped: 0,
             influence: 0.0,
             std,
             skipped: None,
@@ -168,6 +172,11 @@ impl Estimate {
         Self { skipped, ..self }
     }
 
+    /// With so many public rows beyond the radius.
+    pub fn with_clipped(self, clipped: u64) -> Self {
+        Self { clipped, ..self }
+    }
+
     /// With names for its numbers.
     pub fn named(self, columns: Option<Vec<String>>) -> Self {
         Self { columns, ..self }
@@ -189,6 +198,7 @@ impl Estimate {
             "reports": self.reports,
             "n_private": self.reports,
             "n_public": self.public,
+            "n_public_clipped": self.clipped,
             "private_weight": self.private_weight,
             "influence": self.influence,
             "skipped_reports": self.skipped.as_ref().map_or(0, |skipped| skipped.all.count),
@@ -268,6 +278,14 @@ impl Estimate {
     pub fn notes(&self, output: &Output) {
         if self.header.is_none() {
             output.note("there are no reports: the public rows answer alone, and nothing was clipped");
+        }
+        if 2 * self.clipped > self.public {
+            output.warn(&format!(
+                "{} of {} public rows are beyond the radius of the reports and were clipped: the mean is that of clipped rows, \
+                 and predicted_mse is about that mean; ask for reports with a larger --radius, or a --centre near the rows",
+                count(self.clipped),
+                count(self.public)
+            ));
         }
         if self.reports > 0 && self.std.is_some_and(|(_, known)| known == Known::Worst) {
             output.note(

@@ -13,6 +13,7 @@ mod reports;
 use crate::failure::Failure;
 use crate::output::Output;
 use clap::Subcommand;
+use semidp_accounting::local::LocalMechanism;
 
 const EXAMPLE: &str = "\
 EXAMPLE
@@ -36,4 +37,18 @@ impl Local {
             Self::Aggregate(command) => command.run(output),
         }
     }
+}
+
+/// Refuses a mechanism whose guarantee holds in real arithmetic only, unless the user asked for that.
+pub fn refuse_idealised(option: &str, mechanism: &LocalMechanism, is_allowed: bool) -> Result<(), Failure> {
+    if mechanism.is_exact || is_allowed {
+        return Ok(());
+    }
+    Err(Failure::input(
+        format!(
+            "{option} {} is idealised: its epsilon holds in real arithmetic, and the low-order bits of its reports can tell more",
+            mechanism.name
+        ),
+        "leave it out to use rank-privunit, which is exact, or add --idealised",
+    ))
 }

@@ -2,8 +2,9 @@
 
 use super::answer::{Answer, certificate};
 use super::centre::Centre;
-use super::columns::Wishes;
+use super::columns::{Columns, Wishes};
 use super::memory::{Entry, Memory, Question};
+use super::refuse_idealised;
 use crate::failure::Failure;
 use crate::file::{self, Reserved};
 use crate::number;
@@ -13,16 +14,16 @@ use crate::overwrite::{self, Kind};
 use crate::progress;
 use clap::Args;
 use flate2::{Compression, write::GzEncoder};
-use semidp::local::{Header, REPORT_FORMAT, Report, ReportId, ReportLine, seeded_id};
-use semidp_accounting::local::{LocalMechanism, RANDOMIZERS, randomizer_named};
+use semidp::local::{Content, Header, PublicRows, REPORT_FORMAT, Report, ReportId, ReportLine, seeded_id};
+use semidp_accounting::local::{LocalMechanism, default_randomizer, randomizer_named};
 use semidp_accounting::{Adjacency, Arithmetic, Epsilon, RandomSource};
 use semidp_core::{Private, Randomizer, Randomness, RunId, Session};
-use semidp_table::{Table, open_private};
+use semidp_table::{LoadOptions, Table, open_private, open_public};
 use std::path::{Path, PathBuf};
 
 const EXAMPLE: &str = "\
 EXAMPLE
-  semidp local randomize --data mine.csv --columns x,y --epsilon 2 --round spring --out reports.jsonl";
+  semidp local randomize --data mine.csv --columns x,y --radius 50 --epsilon 2 --round spring --out reports.jsonl";
 
 /// Randomise the rows of people before anybody else sees them: one report a row.
 #[derive(Args)]
@@ -52,13 +53,18 @@ pub struct Randomize {
     #[arg(long, value_name = "FILE")]
     public: Option<PathBuf>,
 
-    /// duchi (exact arithmetic), privunit or privunitg; `auto` takes the one of the least error
+    /// rank-privunit, duchi, or with --idealised privunit or privunitg; `auto` is rank-privunit (duchi for a single number)
     #[arg(long, value_name = "auto|NAME", default_value = "auto")]
     mechanism: String,
 
-    /// Rows further than this from the centre are clipped
-    #[arg(long, value_name = "R", value_parser = number::positive("radius"), allow_hyphen_values = true, default_value = "1")]
-    radius: f64,
+    /// Allow privunit and privunitg, whose epsilon holds in real arithmetic only: their low-order bits can tell more
+    #[arg(long)]
+    idealised: bool,
+
+    /// Rows further than this from the centre are clipped; the same for everybody
+    /// [default: `radius` of the --centre file, or the norm of the longest row of --public]
+    #[arg(long, value_name = "R", value_parser = number::positive("radius"), allow_hyphen_values = true)]
+    radius: Option<f64>,
 
     /// What is subtracted from every row first: a public list of numbers (JSON), or an answer with a `mean` [default: zero]
     #[arg(long, visible_alias = "center", value_name = "FILE")]
@@ -122,14 +128,16 @@ impl Randomize {
         };
         let columns = wishes.columns_of(Some(&self.data))?;
         let dimension = columns.encoding.width();
-        let randomizer = Randomizer::new(self.mechanism(dimension)?, dimension, self.epsilon, self.radius)?;
+        let mechanism = self.mechanism(dimension)?;
+        let (radius, source) = self.radius(centre.as_ref(), &columns)?;
+        let randomizer = Randomizer::new(mechanism, dimension, self.epsilon, radius)?;
         let header = Header {
             format: REPORT_FORMAT.into(),
             round: self.round.clone(),
             mechanism: randomizer.cap().mechanism.into(),
             dimension,
             epsilon: self.epsilon,
-            radius: self.radius,
+            radius,
             centre: centre.as_ref().map(Centre::fingerprint),
         };
         let bar = progress::counter(output, "people reported");
@@ -157,7 +165,7 @@ impl Randomize {
             Failure::other("internal error: the round is not remembered; please report this")
         })?;
         self.release(&memory, entry, &mut out)?;
-        let mut certificate = certificate(&memory, &header, self.mechanism == "auto")?;
+        let mut certificate = certificate(&memory, &header, self.mechanism == "auto", source)?;
         certificate.assumptions.extend(self.reading.assumption());
         let certificate = &certificate;
         out.keep()?;
@@ -178,36 +186,50 @@ impl Randomize {
         columns.notes.iter().for_each(|note| output.note(note));
         if entry.arithmetic == Arithmetic::Idealised {
             output.note(
-                "idealised arithmetic: the guarantee holds for real numbers; the reports of --mechanism duchi hold for \
-                 the very bits that are sent",
+                "idealised arithmetic: the guarantee holds for real numbers, and low-order bits can tell more; that of \
+                 rank-privunit and duchi holds for the very bits that are sent",
             );
         }
         Ok(())
     }
 
-    /// The one that was asked for, or that of the least error; ties go to the exact one, which comes first.
+    /// The one that was asked for, or the default, which is exact.
     fn mechanism(&self, dimension: usize) -> Result<&'static LocalMechanism, Failure> {
-        if self.mechanism != "auto" {
-            return randomizer_named(&self.mechanism).map_err(|_| {
-                Failure::input(
-                    format!(
-                        "--mechanism must be auto, duchi, privunit or privunitg, got `{}`",
-                        self.mechanism
-                    ),
-                    "leave it out to use the best one; `semidp plan local` compares them",
-                )
-            });
+        if self.mechanism == "auto" {
+            return Ok(default_randomizer(dimension));
         }
-        let mut least: Option<(f64, &LocalMechanism)> = None;
-        for mechanism in RANDOMIZERS {
-            let mse = mechanism.at(dimension, self.epsilon)?.mse;
-            if least.is_none_or(|(other, _)| mse < other) {
-                least = Some((mse, mechanism));
+        let mechanism = randomizer_named(&self.mechanism).map_err(|_| {
+            Failure::input(
+                format!(
+                    "--mechanism must be auto, rank-privunit, duchi, privunit or privunitg, got `{}`",
+                    self.mechanism
+                ),
+                "leave it out to use the default; `semidp plan local` compares them",
+            )
+        })?;
+        refuse_idealised("--mechanism", mechanism, self.idealised)?;
+        Ok(mechanism)
+    }
+
+    /// R, and where it came from: never from the rows that report.
+    fn radius(&self, centre: Option<&Centre>, columns: &Columns) -> Result<(f64, &'static str), Failure> {
+        if let Some(radius) = self.radius {
+            return Ok((radius, "user"));
+        }
+        if let Some(radius) = centre.and_then(|centre| centre.radius) {
+            return Ok((radius, "centre file"));
+        }
+        if let Some(path) = &self.public {
+            let rows = open_public(path, &columns.schema, &columns.encoding, LoadOptions::default())?;
+            let radius = PublicRows::of(&rows, None)?.largest_norm();
+            if radius > 0.0 && radius.is_finite() {
+                return Ok((radius, "public data"));
             }
         }
-        least
-            .map(|(_, mechanism)| mechanism)
-            .ok_or_else(|| Failure::other("internal error: there is no randomiser; please report this"))
+        Err(Failure::input(
+            "--radius must be given: rows are clipped to it, and nothing public here says how far they reach",
+            "--radius 50, in the units of the columns; or --public FILE, whose longest row gives it",
+        ))
     }
 
     /// The reports of a round are handed out again if they are what is asked for; anything else would be a second question.
@@ -251,11 +273,11 @@ impl Randomize {
         let made = memory.record(question, |to| {
             let mut line = Vec::new();
             let (mut people, mut failure) = (0u64, None);
-            randomizer.reports(rows, randomness, threads, &mut |vector| {
+            let mut write = |id: Result<ReportId, Failure>, content: Content<'_>| {
                 if failure.is_none() {
                     line.clear();
-                    let written = self.id(people).and_then(|id| {
-                        let report = Report { header, id, vector };
+                    let written = id.and_then(|id| {
+                        let report = Report { header, id, content };
                         let written = ReportLine::write(&report, &mut line).map_err(std::io::Error::other);
                         let written = written.and_then(|()| to.write_all(&line));
                         written.map_err(|error| Failure::other(format!("--memory: cannot write: {error}")))
@@ -263,7 +285,19 @@ impl Randomize {
                     failure = written.err();
                     people += 1;
                 }
-            })?;
+            };
+            if randomizer.cap().ranks.is_some() {
+                // The public seed tells reports apart: it is the id.
+                randomizer.rank_reports(rows, randomness, threads, &mut |report| {
+                    write(Ok(report.seed), Content::Rank(report.index));
+                })?;
+            } else {
+                let mut number = 0;
+                randomizer.reports(rows, randomness, threads, &mut |vector| {
+                    write(self.id(number), Content::Vector(vector));
+                    number += 1;
+                })?;
+            }
             match (failure, people) {
                 (Some(failure), _) => Err(failure),
                 (None, 0) => Err(Failure::input(

@@ -8,7 +8,7 @@ use crate::table;
 use clap::Args;
 use semidp::local::{Combination, Setting, best, combinations};
 use semidp::theory::{Rate, RateSetting, Task, rates};
-use semidp_accounting::local::{Cap, RANDOMIZERS};
+use semidp_accounting::local::{Cap, RANDOMIZERS, default_randomizer};
 use semidp_accounting::{Arithmetic, Epsilon, PrivacyBudget};
 use semidp_core::Randomizer;
 use serde_json::{Value, json};
@@ -70,10 +70,11 @@ impl PlanLocal {
             let means = setting.map_or_else(Vec::new, |setting| combinations(&setting, &cap));
             options.push(Offer { cap, arithmetic: randomizer.arithmetic(), means });
         }
-        // Of all randomisers the one of the least error; ties, as on the line, go to the exact one, which comes first.
+        // What `local randomize` takes, and idealised ones are not: their epsilon holds in real arithmetic only.
+        let default = default_randomizer(dimension).name;
         let chosen = options
             .iter()
-            .min_by(|a, b| a.cap.mse.total_cmp(&b.cap.mse))
+            .find(|option| option.cap.mechanism == default)
             .ok_or_else(|| Failure::other("internal error: there is no randomiser; please report this"))?;
         let rates = self.rates(epsilon);
         let best_mean = best(&chosen.means);
@@ -94,8 +95,8 @@ impl PlanLocal {
         });
         output.answer(&answer, || self.text(&options, chosen, best_mean))?;
         output.note(
-            "mse of a randomiser is that of one report of a unit vector; no private row was read, and reports \
-             other than duchi's are private in real arithmetic (idealised)",
+            "mse of a randomiser is that of one report of a unit vector (the largest, for rank-privunit above 32 numbers); no \
+             private row was read; idealised reports are private in real arithmetic only, and need --idealised",
         );
         Ok(())
     }
@@ -134,7 +135,7 @@ impl PlanLocal {
             ["randomiser", "mse of\none report", "length of\na report", "gamma", "p", "arithmetic"];
         let rows = options.iter().map(|option| {
             let cap = &option.cap;
-            let star = if cap.mechanism == chosen.cap.mechanism { " (best)" } else { "" };
+            let star = if cap.mechanism == chosen.cap.mechanism { " (default)" } else { "" };
             vec![
                 format!("{}{star}", cap.mechanism),
                 nearest(cap.mse, 6),

@@ -1,6 +1,7 @@
 //! The options of `semidp train`.
 
 use super::keep::KeepOptions;
+use crate::command::local::refuse_idealised;
 use crate::failure::Failure;
 use crate::number;
 use crate::options::{BudgetOptions, LedgerOptions, PromiseOptions, ReadingOptions, Sampling};
@@ -80,6 +81,10 @@ pub struct Train {
 
     #[command(flatten)]
     pub hyper: HyperOptions,
+
+    /// Allow --randomizer privunit and privunitg, whose epsilon holds in real arithmetic only: their low-order bits can tell more
+    #[arg(long)]
+    pub idealised: bool,
 
     #[command(flatten)]
     pub budget: BudgetOptions,
@@ -180,8 +185,8 @@ pub struct HyperOptions {
     #[arg(long, value_name = "REG", value_parser = parse_regularisation, allow_hyphen_values = true)]
     pub hessian_regularisation: Option<f64>,
 
-    /// What private people report with, with --trust local [default: privunit, of the least error; duchi is exact]
-    #[arg(long, value_name = "duchi|privunit|privunitg", value_parser = parse_randomizer)]
+    /// What private people report with, with --trust local; privunit and privunitg need --idealised [default: rank-privunit]
+    #[arg(long, value_name = "rank-privunit|duchi|privunit|privunitg", value_parser = parse_randomizer)]
     pub randomizer: Option<&'static LocalMechanism>,
 
     /// How long the steps of semi-ldp-sgd and ldp-sgd are: constant, weighted by what a gradient tells, or strongly-convex, which
@@ -350,6 +355,9 @@ impl Train {
                 "--private or --public must be given",
                 "give the private rows with --private, the public rows with --public",
             ));
+        }
+        if let Some(mechanism) = self.hyper.randomizer {
+            refuse_idealised("--randomizer", mechanism, self.idealised)?;
         }
         Ok(())
     }

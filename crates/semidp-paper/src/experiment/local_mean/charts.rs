@@ -113,7 +113,7 @@ fn over_epsilon(points: &[Point], population: Population) -> Result<(String, Cha
 /// The best estimator, and all mechanisms.
 fn mechanisms(points: &[Point], population: Population) -> Result<(String, Chart)> {
     let mut series = Vec::new();
-    for (colour, mechanism) in RANDOMIZERS.into_iter().enumerate() {
+    for (colour, mechanism) in super::mechanisms().enumerate() {
         let line = line(population, mechanism, WEIGHTED)?;
         let dots = dots(points, population, mechanism.name, WEIGHTED);
         series.extend(pair(mechanism.name, colour, line, dots));
@@ -124,7 +124,7 @@ fn mechanisms(points: &[Point], population: Population) -> Result<(String, Chart
         name: ESTIMATORS[THROW_AWAY].into(),
         points,
         style: Style::Dashes,
-        colour: RANDOMIZERS.len(),
+        colour: super::MECHANISMS.len(),
     });
     Ok(chart_over_epsilon("mechanisms", ESTIMATORS[WEIGHTED], population, series))
 }

@@ -18,13 +18,15 @@ use super::Experiment;
 use crate::{Outcome, Result, Settings};
 use expected::Expected;
 use semidp_accounting::Epsilon;
-use semidp_accounting::local::{LocalMechanism, RANDOMIZERS};
+use semidp_accounting::local::{LocalMechanism, randomizer_named};
 use summary::{Measured, Point};
 
 const DIMENSION: usize = 100;
 const ROWS: usize = 1000;
 /// Public rows of those.
 const PUBLIC: [usize; 6] = [10, 50, 100, 300, 500, 900];
+/// The paper's, and PrivUnitG.
+const MECHANISMS: [&str; 3] = ["duchi", "privunit", "privunitg"];
 const EPSILONS: [f64; 5] = [0.5, 1.0, 2.0, 4.0, 8.0];
 const REPETITIONS: u64 = 1000;
 const QUICK_REPETITIONS: u64 = 100;
@@ -47,6 +49,10 @@ const POPULATIONS: [Population; 2] = [
     Population { name: "near", length: 0.6, std: 0.3 },
 ];
 
+fn mechanisms() -> impl Iterator<Item = &'static LocalMechanism> {
+    MECHANISMS.into_iter().filter_map(|name| randomizer_named(name).ok())
+}
+
 /// A population and how its people report.
 #[derive(Clone, Copy)]
 struct Case {
@@ -59,7 +65,7 @@ impl Case {
     fn all() -> Vec<Self> {
         let mut cases = Vec::new();
         for population in POPULATIONS {
-            for mechanism in RANDOMIZERS {
+            for mechanism in mechanisms() {
                 cases.extend(EPSILONS.map(|epsilon| Self { population, mechanism, epsilon }));
             }
         }

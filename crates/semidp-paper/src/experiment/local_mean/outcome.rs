@@ -33,7 +33,7 @@ pub(super) fn outcome(
             "n_public": PUBLIC,
             "epsilon": EPSILONS,
             "trust": "local, one report a person",
-            "randomizers": RANDOMIZERS.map(|mechanism| mechanism.name),
+            "randomizers": MECHANISMS,
             "moments": "known: length of the mean and variance are those of the population",
             "repetitions": repetitions,
             "seed": settings.seed,

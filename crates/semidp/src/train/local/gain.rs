@@ -3,7 +3,7 @@
 //! in the central model. So the same filter takes it ([`crate::train::OptimalGain`]). People are asked in a few groups, each at the
 //! model that the groups before led to.
 
-use super::{FOREIGN, SemiLdpSgd, ledger_of, mechanism_of, randomizer_of};
+use super::{FOREIGN, SemiLdpSgd, ledger_of, randomizer_of};
 use crate::loss::Door;
 use crate::train::algorithm::{MIXING, smooth_only};
 use crate::train::auto::{FEWEST_ROWS, LEAST_SHARE, came_to, tell};
@@ -97,7 +97,7 @@ impl SemiLdpGain {
         if share < least_share {
             return Ok((ThrowAway::fit(recipe, Some(&public))?, Some(Hopeless { share })));
         }
-        let mechanism = mechanism_of(recipe)?.name;
+        let mechanism = randomizer.cap().mechanism;
         let mut told = vec![
             entry("randomizer", json!(mechanism), source_of(recipe.given.randomizer, "theory")),
             entry("groups", json!(groups), "theory"),

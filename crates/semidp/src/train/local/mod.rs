@@ -23,7 +23,7 @@ use super::{
 };
 use crate::domain::{Ball, Domain};
 use crate::{Error, Result};
-use semidp_accounting::local::{LocalMechanism, randomizer_named};
+use semidp_accounting::local::{LocalMechanism, default_randomizer};
 use semidp_accounting::{Adjacency, Epsilon, PrivacyBudget, Provenance, Trust};
 use semidp_core::{InMemory, Ledger, NoLimit, People, Randomizer, Sampling};
 use serde_json::json;
@@ -137,17 +137,13 @@ fn epsilon_of(recipe: &Recipe<'_>) -> Result<Epsilon> {
     }
 }
 
-/// What to report with, unless it is given: the randomiser of the least error.
+/// What to report with: what is given, or else the default randomiser, which is exact.
 fn randomizer_of(recipe: &Recipe<'_>, dimension: usize) -> Result<Randomizer> {
-    let mechanism = mechanism_of(recipe)?;
-    Ok(Randomizer::new(mechanism, dimension, epsilon_of(recipe)?, 1.0)?)
+    Ok(Randomizer::new(mechanism_of(recipe, dimension), dimension, epsilon_of(recipe)?, 1.0)?)
 }
 
-fn mechanism_of(recipe: &Recipe<'_>) -> Result<&'static LocalMechanism> {
-    match recipe.given.randomizer {
-        Some(mechanism) => Ok(mechanism),
-        None => Ok(randomizer_named("privunit")?),
-    }
+fn mechanism_of(recipe: &Recipe<'_>, dimension: usize) -> &'static LocalMechanism {
+    recipe.given.randomizer.unwrap_or_else(|| default_randomizer(dimension))
 }
 
 /// The ledger of a run, which is asked once.
@@ -205,7 +201,7 @@ impl<'a> Plan<'a> {
             true => Box::new(recipe.domain),
             false => Box::new(Ball::new(clip_norm / l2)?),
         };
-        let mechanism = mechanism_of(recipe)?.name;
+        let mechanism = randomizer.cap().mechanism;
         let mut provenance = vec![
             entry("randomizer", json!(mechanism), source_of(given.randomizer, "theory")),
             entry("clip-norm", json!(clip_norm), source_of(given.clip_norm, "public data")),
