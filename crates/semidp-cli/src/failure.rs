@@ -178,7 +178,8 @@ impl From<semidp::Error> for Failure {
                 ),
             ),
             semidp::Error::Interrupted { checkpoint, .. } => {
-                let hint = format!("the same command with --resume {checkpoint} goes on; the budget is spent once");
+                let hint =
+                    format!("the same command with --resume {checkpoint} goes on; the budget is spent once");
                 Self::new(OTHER, message, Some(hint))
             }
             semidp::Error::Unsuitable { .. } => Self::input(

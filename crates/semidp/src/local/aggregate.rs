@@ -131,6 +131,8 @@ impl Refusal {
         match self {
             Self::Mixture => "other parameters",
             Self::Replay => "known id",
+            Self::Form => "wrong form",
+            Self::Index => "impossible index",
             Self::Width => "wrong width",
             Self::NotFinite => "not finite",
             Self::Support => "impossible length",

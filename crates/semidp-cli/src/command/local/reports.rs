@@ -215,7 +215,7 @@ mod tests {
     mod properties {
         use super::*;
         use proptest::prelude::*;
-        use semidp::local::{REPORT_FORMAT, Report, seeded_id};
+        use semidp::local::{Content, REPORT_FORMAT, Report, seeded_id};
         use semidp_accounting::Epsilon;
 
         fn header() -> Header {
@@ -237,7 +237,7 @@ mod tests {
             let vector = [if is_positive { longest } else { -longest }];
             let mut line = Vec::new();
             ReportLine::write(
-                &Report { header: &header, id: seeded_id(1, number), vector: &vector },
+                &Report { header: &header, id: seeded_id(1, number), content: Content::Vector(&vector) },
                 &mut line,
             )
             .unwrap();
