@@ -85,6 +85,8 @@ def audit(
     mechanism: str,
     dim: int,
     epsilon: float,
+    attack: str = "pair",
+    inputs: str | None = None,
     trials: int | None = None,
     confidence: float = 0.95,
     random_state: int = 0,
@@ -105,9 +107,11 @@ def audit(what: str, **options: Any) -> Answer:
     epsilon, delta, rho : the claim: ``epsilon`` at ``delta``, pure ``epsilon``, or ``rho`` of zCDP; for randomizers pure ``epsilon``.
     adjacency, trust : as in :func:`semidp.account`; not for randomizers.
     radius, estimator : mean: as in :func:`semidp.mean`.
-    attack : mean: ``"pair"``, which of two neighbouring data sets was it, or ``"tracing"``, was this row among them.
+    attack : mean: ``"pair"``, which of two neighbouring data sets was it, or ``"tracing"``, was this row among them; randomizer: ``"pair"``, which of
+        two opposite vectors was it, or ``"low-bits"``, do the low-order bits of reports tell more than they may.
+    inputs : randomizer: the two vectors of the low-bits attack: ``"axis"``, ``"sparse"`` or ``"dense"``.
     threshold, reference_rows : mean: how the tracing attack decides, and how many other rows the attacker knows.
-    mechanism : randomizer: ``"duchi"``, ``"privunit"`` or ``"privunitg"``.
+    mechanism : randomizer: ``"rank-privunit"``, ``"duchi"``, ``"privunit"`` or ``"privunitg"``.
     algorithm, loss, clip_norm, sampling, sample_rate, expected_batch, steps, public_batch, learning_rate, alpha, public_gradient, average, \
 domain, l2, start, hessian_regularisation, randomizer, schedule, fit_intercept : train: the settings of the run.
     trials : runs of the mechanism; more of them make the bound tighter.

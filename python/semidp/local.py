@@ -44,7 +44,8 @@ def randomize(
     *,
     epsilon: float,
     mechanism: str = "auto",
-    radius: float = 1.0,
+    idealised: bool = False,
+    radius: float | None = None,
     centre: npt.ArrayLike | Mapping[str, Any] | str | os.PathLike[str] | None = None,
     round: str = "1",
     memory: str | os.PathLike[str] | None = None,
@@ -65,8 +66,11 @@ def randomize(
     ----------
     X : the **private** rows, one person each: an array, or a data frame of pandas, polars or Arrow.
     epsilon : that of one report: pure, and against everybody, the server included.
-    mechanism : ``"duchi"`` (exact arithmetic), ``"privunit"`` or ``"privunitg"``; ``"auto"`` takes the one of the least error.
-    radius : rows further than this from the centre are clipped.
+    mechanism : ``"auto"`` is ``"rank-privunit"`` (for a single number ``"duchi"``, which is the same there); both are exact.
+        ``"privunit"`` and ``"privunitg"`` need ``idealised``.
+    idealised : allows mechanisms whose epsilon holds in real arithmetic only: the low-order bits of their reports can tell more.
+    radius : rows further than this from the centre are clipped. Required, unless ``centre`` is an answer with a ``radius``, or
+        ``X_public`` is given, whose longest row gives it.
     centre : what is subtracted from every row first: public numbers, one a column, an answer with a ``mean``, or the path of either as
         JSON.
     round : the name of the round; people report once in each.
@@ -90,8 +94,9 @@ def randomize(
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     memory = os.path.join(folder, "memory")
-    ...     reports = randomize([[0.1, 0.2], [0.3, 0.1]], epsilon=2.0, memory=memory)
-    ...     len(reports), reports.certificate.epsilon, reports == randomize([[0.1, 0.2], [0.3, 0.1]], epsilon=2.0, memory=memory)
+    ...     reports = randomize([[0.1, 0.2], [0.3, 0.1]], epsilon=2.0, radius=1.0, memory=memory)
+    ...     again = randomize([[0.1, 0.2], [0.3, 0.1]], epsilon=2.0, radius=1.0, memory=memory)
+    ...     len(reports), reports.certificate.epsilon, reports == again
     (2, 2.0, True)
     """
     _tables.refuse_shared(X, X_public)
@@ -111,6 +116,7 @@ def randomize(
         options = {
             "epsilon": epsilon,
             "mechanism": mechanism,
+            "idealised": idealised,
             "radius": radius,
             "centre": files.json_unless_path("centre", centre),
             "round": round,
@@ -185,7 +191,7 @@ def aggregate(
     >>> import numpy as np, warnings
     >>> warnings.simplefilter("ignore")  # These reports are from a seed, so that the example is reproducible.
     >>> people = np.full((2000, 2), 0.3)
-    >>> answer = aggregate(randomize(people, epsilon=4.0, random_state=1), X_public=people[:50], expect_reports=2000)
+    >>> answer = aggregate(randomize(people, epsilon=4.0, radius=1.0, random_state=1), X_public=people[:50], expect_reports=2000)
     >>> bool(np.all(np.abs(answer.mean - 0.3) < 0.1)), answer.certificate.epsilon
     (True, 4.0)
     """

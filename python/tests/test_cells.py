@@ -120,7 +120,7 @@ def test_reports_hang_on_nobody_else(library: Callable[[Any], Any]) -> None:
     with pytest.raises(errors.InvalidParameterError) as refused:
         randomize(odd, epsilon=1.0)
     assert refused.value.parameter == "columns"
-    dimensions = {json.loads(randomize(rows, epsilon=1.0, columns=["a", "b"])[7])["dimension"] for rows in (library(people), odd)}
+    dimensions = {json.loads(randomize(rows, epsilon=1.0, radius=1.0, columns=["a", "b"])[7])["dimension"] for rows in (library(people), odd)}
     assert dimensions == {2}
 
 

@@ -35,11 +35,11 @@ PUBLIC = RANDOM.uniform(0.1, 0.5, size=(60, 2))
 def seeded(rows: Any, **options: Any) -> Reports:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
-        return randomize(rows, random_state=5, **{"epsilon": 4.0, **options})
+        return randomize(rows, random_state=5, **{"epsilon": 4.0, "radius": 1.0, **options})
 
 
 def test_one_report_a_row(tmp_path: Path) -> None:
-    reports = randomize(PEOPLE, epsilon=2.0, mechanism="duchi", round="spring", memory=tmp_path / "memory")
+    reports = randomize(PEOPLE, radius=1.0, epsilon=2.0, mechanism="duchi", round="spring", memory=tmp_path / "memory")
     assert len(reports) == 400
     assert len(set(reports)) == 400
     report = json.loads(reports[0])
@@ -53,35 +53,35 @@ def test_one_report_a_row(tmp_path: Path) -> None:
 
 def test_the_memory_gives_the_same_reports_again(tmp_path: Path) -> None:
     memory = tmp_path / "memory"
-    first = randomize(PEOPLE, epsilon=2.0, memory=memory)
-    again = randomize(PEOPLE, epsilon=2.0, memory=str(memory))
+    first = randomize(PEOPLE, radius=1.0, epsilon=2.0, memory=memory)
+    again = randomize(PEOPLE, radius=1.0, epsilon=2.0, memory=str(memory))
     assert again == first
     assert (first.answer.charged_epsilon, again.answer.charged_epsilon) == (2.0, 0.0)
     with pytest.raises(BudgetRefusedError, match="another epsilon"):
-        randomize(PEOPLE, epsilon=3.0, memory=memory)
-    asked_again = randomize(PEOPLE, epsilon=2.0, memory=memory, again=True)
+        randomize(PEOPLE, radius=1.0, epsilon=3.0, memory=memory)
+    asked_again = randomize(PEOPLE, radius=1.0, epsilon=2.0, memory=memory, again=True)
     assert asked_again != first
     assert asked_again.certificate.epsilon == 4.0
-    next_round = randomize(PEOPLE, epsilon=1.0, memory=memory, round="2")
+    next_round = randomize(PEOPLE, radius=1.0, epsilon=1.0, memory=memory, round="2")
     assert next_round.answer.total_epsilon == 5.0
 
 
 def test_without_a_memory_every_call_is_a_fresh_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.warns(SemidpWarning, match="memory") as warned:
-        first, second = (randomize(PEOPLE, epsilon=2.0) for _ in range(2))
+        first, second = (randomize(PEOPLE, radius=1.0, epsilon=2.0) for _ in range(2))
     assert warned[0].filename == __file__
     assert first != second
     assert os.listdir(tmp_path) == []
     assert "memory" not in first.answer
     with pytest.raises(InvalidParameterError) as refused:
-        randomize(PEOPLE, epsilon=2.0, again=True)
+        randomize(PEOPLE, radius=1.0, epsilon=2.0, again=True)
     assert refused.value.parameter == "memory"
 
 
 def test_a_seed_is_not_private() -> None:
     with pytest.warns(NotPrivateWarning, match="random_state"):
-        reports = randomize(PEOPLE, epsilon=2.0, random_state=1)
+        reports = randomize(PEOPLE, radius=1.0, epsilon=2.0, random_state=1)
     assert reports.certificate["random_source"] == "seeded"
     assert seeded(PEOPLE) == seeded(PEOPLE, threads=1)
 
@@ -189,6 +189,8 @@ def test_reports_can_be_kept() -> None:
         ({"X": ["Rumpelstiltskin"]}, ShapeError, "X"),
         ({"epsilon": -1}, InvalidParameterError, "epsilon"),
         ({"mechanism": "laplace"}, InvalidParameterError, "mechanism"),
+        ({"mechanism": "privunit"}, InvalidParameterError, "mechanism"),
+        ({"radius": None}, InvalidParameterError, "radius"),
         ({"radius": 0}, InvalidParameterError, "radius"),
         ({"round": ""}, InvalidParameterError, "round"),
         ({"centre": [1.0]}, InvalidParameterError, "centre"),
@@ -201,7 +203,7 @@ def test_reports_can_be_kept() -> None:
 )
 def test_what_is_wrong_with_a_question_is_named(options: dict[str, Any], kind: type[SemidpError], parameter: str) -> None:
     with pytest.raises(kind) as refused:
-        randomize(**{"X": PEOPLE, "epsilon": 1.0, **options})
+        randomize(**{"X": PEOPLE, "epsilon": 1.0, "radius": 1.0, **options})
     assert refused.value.parameter == parameter
     for hidden in ("--", "Rumpelstiltskin", "semidp-"):
         assert hidden not in str(refused.value)

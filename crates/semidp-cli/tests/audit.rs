@@ -64,12 +64,43 @@ fn means_of_every_law_are_audited() {
 
 #[test]
 fn randomisers_are_audited() {
-    for name in ["duchi", "privunit", "privunitg"] {
+    for name in ["duchi", "rank-privunit", "privunit", "privunitg"] {
         let command = format!("audit randomizer --mechanism {name} --dim 20 --epsilon 2 --trials 10000");
         let answer = json(&command);
         assert!(check(&answer) > 0.7, "{answer}");
         assert_eq!((answer["mechanism"].as_str(), answer["trust"].as_str()), (Some(name), Some("local")));
     }
+}
+
+/// Float PrivUnit's low-order bits name the vector of one-hot rows; the default's do not. A broken claim is exit code 1.
+#[test]
+fn low_order_bits_are_attacked() {
+    let command = |name: &str| {
+        format!(
+            "audit randomizer --attack low-bits --mechanism {name} --dim 100 --epsilon 1 --trials 3000 --confidence 0.999999999"
+        )
+    };
+    for inputs in ["axis", "sparse", "dense"] {
+        let answer = json(&format!("{} --inputs {inputs}", command("rank-privunit")));
+        check(&answer);
+        assert_eq!((answer["attack"].as_str(), answer["inputs"].as_str()), (Some("low-bits"), Some(inputs)));
+    }
+    check(&json(&command("duchi")));
+    let ran = run(&format!("{} --json", command("privunit")));
+    let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((ran.code, answer["verdict"].as_str()), (1, Some("violated")), "{}", ran.stderr);
+    assert!(number(&answer, "/audited_epsilon_lower_bound") > 3.0, "{answer}");
+    refused(
+        "audit randomizer --mechanism duchi --dim 2 --epsilon 1 --inputs axis",
+        &["--inputs", "--attack"],
+    );
+    refused(
+        &format!(
+            "{} --attack low-bits --trials 999",
+            "audit randomizer --mechanism duchi --dim 2 --epsilon 1"
+        ),
+        &["trials", "1000"],
+    );
 }
 
 #[test]

@@ -20,10 +20,14 @@ fn refused_reports(folder: &Path, text: impl AsRef<[u8]>, words: &[&str]) {
 
 #[test]
 fn reports_of_every_mechanism_give_the_mean_with_a_certificate() {
-    for (mechanism, arithmetic) in
-        [("duchi", "exact"), ("privunit", "idealised"), ("privunitg", "idealised"), ("auto", "idealised")]
-    {
-        let (folder, base) = with_people(&format!("local_{mechanism}"), 2020);
+    for (mechanism, arithmetic) in [
+        ("duchi", "exact"),
+        ("rank-privunit", "exact"),
+        ("privunit --idealised", "idealised"),
+        ("privunitg --idealised", "idealised"),
+        ("auto", "exact"),
+    ] {
+        let (folder, base) = with_people(&format!("local_{}", mechanism.replace(' ', "_")), 2020);
         let made = json(&format!("{base} --epsilon 3 --radius 1.2 --mechanism {mechanism}"));
         assert_eq!((made["rows"].as_u64(), made["reports"].as_u64()), (Some(2020), Some(2020)));
         assert_eq!((&made["remembered"], &made["arithmetic"]), (&json!(false), &json!(arithmetic)));
@@ -59,7 +63,7 @@ fn reports_of_every_mechanism_give_the_mean_with_a_certificate() {
 #[test]
 fn public_rows_are_clipped_and_combined() {
     let (folder, base) = with_people("local_semi", 1010);
-    json(&format!("{base} --epsilon 2"));
+    json(&format!("{base} --radius 1 --epsilon 2 --mechanism duchi"));
     // The last one is far out: on the way it becomes (0, 1, 0).
     let public =
         write(&folder, "public.csv", "z,y,x,name\n0,-0.2,0.2,a\n0,-0.4,0.4,b\n0.1,0,0,c\n0,700,0,d\n");
@@ -128,7 +132,7 @@ fn a_centre_must_be_the_same_on_both_sides() {
 #[test]
 fn reports_that_are_none_are_refused_by_file_line_and_reason() {
     let (folder, base) = with_people("local_refusals", 4);
-    json(&format!("{base} --epsilon 2 --round a"));
+    json(&format!("{base} --radius 1 --epsilon 2 --round a --mechanism privunit --idealised"));
     let good = read(&folder, "reports.jsonl");
     let lines: Vec<&str> = good.lines().collect();
     let with = |line: String| format!("{}\n{}\n{line}\n{}\n", lines[0], lines[1], lines[3]);
@@ -196,7 +200,7 @@ fn reports_that_are_none_are_refused_by_file_line_and_reason() {
         &format!("local aggregate --reports {one},{two}"),
         &["two.jsonl", "line 1", "id was there before"],
     );
-    json(&format!("{base} --epsilon 2 --round b"));
+    json(&format!("{base} --radius 1 --epsilon 2 --round b"));
     refused(
         &format!("local aggregate --reports {one},{}/reports.jsonl", folder.display()),
         &["reports.jsonl", "line 1", "its round"],
@@ -215,6 +219,87 @@ fn reports_that_are_none_are_refused_by_file_line_and_reason() {
         &["--reports", "none.jsonl"],
     );
     refused(&format!("local aggregate --reports {}", folder.display()), &["--reports", "regular file"]);
+}
+
+/// What a server does with reports by rank that no honest device sends.
+#[test]
+fn reports_by_rank_that_are_none_are_refused() {
+    let (folder, base) = with_people("local_rank_refusals", 4);
+    let made = json(&format!("{base} --radius 1 --epsilon 2"));
+    assert_eq!((&made["mechanism"], &made["arithmetic"]), (&json!("rank-privunit"), &json!("exact")));
+    let good = read(&folder, "reports.jsonl");
+    let lines: Vec<&str> = good.lines().collect();
+    let third: Value = serde_json::from_str(lines[2]).unwrap();
+    assert!(third["index"].is_u64() && third.get("vector").is_none() && lines[2].len() < 200, "{third}");
+    let with = |change: &dyn Fn(&mut Value)| {
+        let mut report = third.clone();
+        change(&mut report);
+        format!("{}\n{}\n{report}\n{}\n", lines[0], lines[1], lines[3])
+    };
+    for (change, word) in [
+        (
+            &(|report: &mut Value| report["index"] = json!(1024)) as &dyn Fn(&mut Value),
+            "number of candidates",
+        ),
+        (&|report: &mut Value| report["index"] = json!(-1), "invalid value"),
+        (&|report: &mut Value| report["index"] = json!(null), "a vector or an index"),
+        (&|report: &mut Value| report["vector"] = json!([1, 2, 3]), "a vector or an index"),
+        (
+            &|report: &mut Value| {
+                report.as_object_mut().unwrap().remove("index");
+                report["vector"] = json!([1, 2, 3]);
+            },
+            "where its mechanism sends an index",
+        ),
+    ] {
+        refused_reports(&folder, with(change), &["line 3", word]);
+    }
+    // The id is the seed: the same one again is a replay, with whatever index.
+    let replayed =
+        with(&|report| report["id"] = serde_json::from_str::<Value>(lines[0]).unwrap()["id"].clone());
+    refused_reports(&folder, replayed, &["line 3", "id was there before"]);
+    assert_eq!(json(&aggregate(&folder))["reports"], 4);
+}
+
+/// Rows far beyond the radius gave a mean near the centre with a tiny predicted error, and no word.
+#[test]
+fn a_radius_is_asked_for_and_clipped_public_rows_are_noticed() {
+    let folder = folder("local_radius");
+    let rows: String = (0..100).map(|i| format!("{}\n", 20 + i % 40)).collect();
+    let data = write(&folder, "people.csv", format!("age\n{rows}"));
+    let public = write(&folder, "public.csv", "age\n30\n50\n41\n");
+    let base = format!("local randomize --data {data} --out {}/reports.jsonl --epsilon 4", folder.display());
+    refused(&base, &["--radius must be given", "nothing public"]);
+    let made = json(&format!("{base} --public {public}"));
+    assert_eq!(number(&made, "/radius"), 50.0);
+    let hyper = made["certificate"]["hyperparameters"].as_array().unwrap();
+    let radius = hyper.iter().find(|entry| entry["name"] == "radius").unwrap();
+    assert_eq!(radius["source"], "public data");
+    let aggregate = format!("{} --public {public}", aggregate(&folder));
+    let ran = run(&aggregate);
+    assert!(ran.code == 0 && !ran.stderr.contains("were clipped"), "{}", ran.stderr);
+    let centre = write(&folder, "centre.json", "{\"mean\": [40], \"radius\": 25}");
+    assert_eq!(number(&json(&format!("{base} --round c --centre {centre}")), "/radius"), 25.0);
+    json(&format!("{base} --round b --radius 1"));
+    let ran = run(&aggregate);
+    assert!(
+        ran.code == 0 && ran.stderr.contains("3 of 3 public rows are beyond the radius"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(json(&aggregate)["n_public_clipped"], 3);
+}
+
+#[test]
+fn idealised_mechanisms_are_asked_for_by_name() {
+    let (folder, base) = with_people("local_idealised", 3);
+    for name in ["privunit", "privunitg"] {
+        let command = format!("{base} --radius 1 --epsilon 1 --mechanism {name}");
+        refused(&command, &["--mechanism", name, "idealised"]);
+        assert!(run(&command).stderr.contains("or add --idealised"));
+    }
+    assert!(!folder.join("people.csv.memory").exists());
+    json(&format!("{base} --radius 1 --epsilon 1 --mechanism privunit --idealised"));
 }
 
 #[test]
@@ -240,7 +325,7 @@ fn without_reports_the_public_rows_answer_or_nobody() {
 fn files_may_be_packed_and_of_any_table() {
     let (folder, _) = with_people("local_packed", 30);
     let at = folder.display();
-    let base = format!("local randomize --data {at}/people.csv --epsilon 2");
+    let base = format!("local randomize --data {at}/people.csv --radius 1 --epsilon 2");
     json(&format!("{base} --out {at}/a.jsonl.gz"));
     json(&format!("{base} --out {at}/reports.jsonl"));
     let packed = std::fs::read(folder.join("a.jsonl.gz")).unwrap();
@@ -254,7 +339,9 @@ fn files_may_be_packed_and_of_any_table() {
     let mixed = write(&folder, "mixed.csv", "x,colour\n0.1,red\n0.2,green\n0.3,red\n");
     let public = write(&folder, "public.csv", "colour,x\nred,0.4\nblue,0.1\n");
     let columns = format!("--public {public} --columns x,colour");
-    let made = json(&format!("local randomize --data {mixed} --epsilon 2 {columns} --out {at}/mixed.jsonl"));
+    let made = json(&format!(
+        "local randomize --data {mixed} --radius 2 --epsilon 2 {columns} --out {at}/mixed.jsonl"
+    ));
     assert_eq!(made["dimension"], 4);
     let answer = json(&format!("local aggregate --reports {at}/mixed.jsonl {columns}"));
     assert_eq!(answer["columns"], json!(["x", "colour=blue", "colour=red", "colour=other"]));

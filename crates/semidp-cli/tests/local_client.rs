@@ -9,32 +9,32 @@ use serde_json::{Value, json};
 #[test]
 fn a_round_is_remembered_and_a_second_question_is_never_silent() {
     let (folder, base) = with_people("local_rounds", 20);
-    let first = json(&format!("{base} --epsilon 1 --round spring"));
+    let first = json(&format!("{base} --radius 1 --epsilon 1 --round spring"));
     let reports = read(&folder, "reports.jsonl");
     assert_eq!(entries(&folder), ["people.csv", "people.csv.memory", "reports.jsonl"]);
     // The same question: the same reports, bit for bit, at no cost, even if the file they went to is gone.
     std::fs::remove_file(folder.join("reports.jsonl")).unwrap();
-    let again = json(&format!("{base} --epsilon 1 --round spring"));
+    let again = json(&format!("{base} --radius 1 --epsilon 1 --round spring"));
     assert_eq!(read(&folder, "reports.jsonl"), reports);
     assert_eq!((&again["remembered"], &again["charged_epsilon"]), (&json!(true), &json!(0.0)));
     assert_eq!(again["certificate"], first["certificate"]);
     // Another question in the same round.
     let memory = read(&folder, "people.csv.memory");
     for (other, word) in [
-        ("--epsilon 2", "epsilon"),
+        ("--radius 1 --epsilon 2", "epsilon"),
         ("--epsilon 1 --radius 2", "radius"),
-        ("--epsilon 1 --mechanism duchi", "mechanism"),
-        ("--epsilon 1 --columns x,y", "dimension"),
+        ("--radius 1 --epsilon 1 --mechanism duchi", "mechanism"),
+        ("--radius 1 --epsilon 1 --columns x,y", "dimension"),
     ] {
         let ran = run(&format!("{base} --round spring {other}"));
         assert_eq!((ran.code, ran.stdout.as_str()), (3, ""), "{}", ran.stderr);
         assert!(ran.stderr.contains(&format!("with another {word}")) && ran.stderr.contains("hint: "));
     }
-    let turned = run(&format!("{base} --round spring --epsilon 1 --columns z,y,x"));
+    let turned = run(&format!("{base} --radius 1 --round spring --epsilon 1 --columns z,y,x"));
     assert!(turned.code == 3 && turned.stderr.contains("with other columns"), "{}", turned.stderr);
     let more = people(21);
     write(&folder, "people.csv", more);
-    let ran = run(&format!("{base} --round spring --epsilon 1"));
+    let ran = run(&format!("{base} --radius 1 --round spring --epsilon 1"));
     assert!(ran.code == 3 && ran.stderr.contains("another number of rows"), "{}", ran.stderr);
     write(&folder, "people.csv", people(20));
     assert_eq!(
@@ -42,10 +42,12 @@ fn a_round_is_remembered_and_a_second_question_is_never_silent() {
         (reports.clone(), memory)
     );
     // Asked for, it is charged: in the round, and over all rounds.
-    let twice = json(&format!("{base} --round spring --epsilon 2 --again"));
+    let twice = json(&format!(
+        "{base} --radius 1 --round spring --epsilon 2 --again --mechanism privunit --idealised"
+    ));
     assert_eq!((number(&twice, "/total_epsilon"), number(&twice, "/charged_epsilon")), (3.0, 2.0));
     assert_ne!(read(&folder, "reports.jsonl"), reports);
-    let autumn = json(&format!("{base} --round autumn --epsilon 0.5 --mechanism duchi"));
+    let autumn = json(&format!("{base} --radius 1 --round autumn --epsilon 0.5 --mechanism duchi"));
     assert_eq!(number(&autumn, "/total_epsilon"), 3.5);
     assert_eq!(number(&autumn, "/certificate/guarantee/epsilon"), 3.5);
     // Exact only if everything was.
@@ -53,7 +55,8 @@ fn a_round_is_remembered_and_a_second_question_is_never_silent() {
     assert_eq!(autumn["memory"]["rounds"][1], json!({ "round": "spring", "asked": 2, "epsilon": 3.0 }));
     verified(&folder, &autumn);
     // What was asked last in a round is what the round remembers.
-    let last = json(&format!("{base} --round spring --epsilon 2"));
+    let last =
+        json(&format!("{base} --radius 1 --round spring --epsilon 2 --mechanism privunit --idealised"));
     assert_eq!((&last["remembered"], number(&last, "/total_epsilon")), (&json!(true), 3.5));
 }
 
@@ -62,7 +65,7 @@ fn runs_at_the_same_time_report_once() {
     let (folder, _) = with_people("local_together", 300);
     let run_one = |name: usize| {
         std::process::Command::new(common::SEMIDP)
-            .args(["local", "randomize", "--epsilon", "2", "--data"])
+            .args(["local", "randomize", "--radius", "1", "--epsilon", "2", "--data"])
             .arg(folder.join("people.csv"))
             .arg("--out")
             .arg(folder.join(format!("{name}.jsonl")))
@@ -80,16 +83,16 @@ fn runs_at_the_same_time_report_once() {
 #[test]
 fn what_a_crash_left_in_the_memory_was_never_released() {
     let (folder, base) = with_people("local_crash", 5);
-    json(&format!("{base} --epsilon 1 --round a"));
+    json(&format!("{base} --radius 1 --epsilon 1 --round a"));
     let whole = read(&folder, "people.csv.memory");
     let entry = whole.lines().nth(1).unwrap().replace("\"round\":\"a\"", "\"round\":\"b\"");
     let report = whole.lines().nth(2).unwrap();
     let begun = [format!("{whole}{entry}\n{report}\n{}", &report[..30]), format!("{whole}{}", &entry[..9])];
     for cut in &begun {
         write(&folder, "people.csv.memory", cut);
-        let ran = run(&format!("{base} --epsilon 1 --round a"));
+        let ran = run(&format!("{base} --radius 1 --epsilon 1 --round a"));
         assert!(ran.code == 0 && ran.stderr.contains("ended before it released"), "{}", ran.stderr);
-        let next = json(&format!("{base} --epsilon 2 --round b"));
+        let next = json(&format!("{base} --radius 1 --epsilon 2 --round b"));
         assert_eq!((&next["remembered"], number(&next, "/total_epsilon")), (&json!(false), 3.0));
         assert!(read(&folder, "people.csv.memory").starts_with(&whole));
     }
@@ -101,7 +104,7 @@ fn what_a_crash_left_in_the_memory_was_never_released() {
         whole.replace("entry", "entri"),
     ] {
         write(&folder, "people.csv.memory", &bad);
-        refused(&format!("{base} --epsilon 1 --round a"), &["--memory", "people.csv.memory"]);
+        refused(&format!("{base} --radius 1 --epsilon 1 --round a"), &["--memory", "people.csv.memory"]);
         assert_eq!(read(&folder, "people.csv.memory"), bad);
     }
     assert!(!folder.join("reports.jsonl").exists());
@@ -112,7 +115,7 @@ fn a_seed_is_for_tests_and_says_so() {
     let (folder, base) = with_people("local_seed", 600);
     let at = folder.display();
     let seeded = |more: &str| {
-        let ran = run(&format!("{base} --epsilon 2 --seed 7 --json {more}"));
+        let ran = run(&format!("{base} --radius 1 --epsilon 2 --seed 7 --json {more}"));
         assert!(ran.code == 0 && ran.stderr.contains("NOT private"), "{}", ran.stderr);
         (serde_json::from_str::<Value>(&ran.stdout).unwrap(), read(&folder, "reports.jsonl"))
     };
@@ -120,7 +123,7 @@ fn a_seed_is_for_tests_and_says_so() {
     assert_eq!(answer["certificate"]["random_source"], "seeded");
     assert_eq!(seeded(&format!("--threads 3 --memory {at}/other.memory")).1, one);
     // What was not private stays so, and whoever gets it again is told.
-    let ran = run(&format!("{base} --epsilon 2"));
+    let ran = run(&format!("{base} --radius 1 --epsilon 2"));
     assert!(ran.code == 0 && ran.stderr.contains("warning: the remembered reports"), "{}", ran.stderr);
     let ids: std::collections::HashSet<&str> =
         one.lines().map(|line| &line[line.find("\"id\"").unwrap()..][..40]).collect();
@@ -133,24 +136,28 @@ fn bad_input_names_its_option_and_never_a_private_value() {
     let at = folder.display();
     for (more, word) in [
         ("", "--epsilon"),
-        ("--epsilon 0", "epsilon"),
-        ("--epsilon 51", "epsilon"),
-        ("--epsilon x", "epsilon"),
+        ("--epsilon 1", "--radius"),
+        ("--radius 1 --epsilon 0", "epsilon"),
+        ("--radius 1 --epsilon 51", "epsilon"),
+        ("--radius 1 --epsilon x", "epsilon"),
         ("--epsilon 1 --radius 0", "radius"),
-        ("--epsilon 1 --mechanism laplace", "--mechanism"),
-        ("--epsilon 1 --columns x,nothing", "nothing"),
-        ("--epsilon 1 --threads 0", "threads"),
+        ("--radius 1 --epsilon 1 --mechanism laplace", "--mechanism"),
+        ("--radius 1 --epsilon 1 --columns x,nothing", "nothing"),
+        ("--radius 1 --epsilon 1 --threads 0", "threads"),
     ] {
         refused(&format!("{base} {more}"), &[word]);
     }
     refused(
-        &format!("local randomize --data {at}/people.csv --epsilon 1 --out {at}/people.csv"),
+        &format!("local randomize --data {at}/people.csv --radius 1 --epsilon 1 --out {at}/people.csv"),
         &["--out", "--data"],
     );
-    refused(&format!("{base} --epsilon 1 --memory {at}/people.csv"), &["--memory", "--data"]);
-    refused(&format!("local randomize --data {at}/people.csv --epsilon 1 --out {at}/no/reports"), &["--out"]);
+    refused(&format!("{base} --radius 1 --epsilon 1 --memory {at}/people.csv"), &["--memory", "--data"]);
+    refused(
+        &format!("local randomize --data {at}/people.csv --radius 1 --epsilon 1 --out {at}/no/reports"),
+        &["--out"],
+    );
     let many = format!(
-        "local randomize --data {at}/people.csv --epsilon 1 --out {at}/o --round {}",
+        "local randomize --data {at}/people.csv --radius 1 --epsilon 1 --out {at}/o --round {}",
         "r".repeat(201)
     );
     refused(&many, &["round"]);
@@ -159,18 +166,21 @@ fn bad_input_names_its_option_and_never_a_private_value() {
     // A header that was forgotten is somebody's row.
     for text in ["0.123,0.456\n0.7,0.8\n", "secret,secret\n1,2\n"] {
         let file = write(&folder, "bare.csv", text);
-        let ran = run(&format!("local randomize --data {file} --epsilon 1 --out {at}/o"));
+        let ran = run(&format!("local randomize --data {file} --radius 1 --epsilon 1 --out {at}/o"));
         check_refusal("bare", &ran, &["bare.csv"]);
         assert!(!ran.stderr.contains("0.123") && !ran.stderr.contains("secret"), "{}", ran.stderr);
     }
     let empty = write(&folder, "empty.csv", "x,y\n");
     refused(
-        &format!("local randomize --data {empty} --epsilon 1 --out {at}/o"),
+        &format!("local randomize --data {empty} --radius 1 --epsilon 1 --out {at}/o"),
         &["--data", "at least one row"],
     );
     // Cells that are no numbers fail nothing.
     let odd = write(&folder, "odd.csv", "x,y\nzwölf,\ninf,nan\n1e999,-3\n");
-    assert_eq!(json(&format!("local randomize --data {odd} --epsilon 1 --out {at}/odd.jsonl"))["reports"], 3);
+    assert_eq!(
+        json(&format!("local randomize --data {odd} --radius 1 --epsilon 1 --out {at}/odd.jsonl"))["reports"],
+        3
+    );
     assert_eq!(json(&format!("local aggregate --reports {at}/odd.jsonl"))["reports"], 3);
     for command in ["local", "local randomize", "local aggregate"] {
         assert!(run(&format!("{command} --help")).stdout.contains("EXAMPLE\n  semidp local "));

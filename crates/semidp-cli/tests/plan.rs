@@ -186,11 +186,17 @@ fn local_plans_are_those_of_the_reference() {
     let answer = json("plan local --dim 100 --epsilon 1 --n-private 900 --n-public 100");
     let names: Vec<&str> =
         answer["randomizers"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["duchi", "privunit", "privunitg"]);
-    assert_eq!(answer["best_randomizer"], "privunit");
+    assert_eq!(names, ["duchi", "rank-privunit", "privunit", "privunitg"]);
+    let arithmetic = |i: usize| &answer["randomizers"][i]["arithmetic"];
+    assert_eq!([0, 1, 2, 3].map(arithmetic), ["exact", "exact", "idealised", "idealised"]);
+    // Within 1 % of the optimum, privunit.
+    let mse = |i: usize| number(&answer, &format!("/randomizers/{i}/mse"));
+    assert!(mse(1) > mse(2) && mse(1) < 1.015 * mse(2), "{}", mse(1));
+    assert_eq!(answer["best_randomizer"], "rank-privunit");
     assert_eq!(answer["best"], "semi-ldp-weighted");
     let of = |name: &str| {
-        let all = answer["estimators"].as_array().unwrap();
+        // The reference values are privunit's.
+        let all = answer["randomizers"][2]["estimators"].as_array().unwrap();
         number(all.iter().find(|one| one["name"] == name).unwrap(), "/mse")
     };
     assert!((of("throw-away") - 0.01).abs() < 1e-12);

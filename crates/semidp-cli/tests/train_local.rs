@@ -38,16 +38,18 @@ fn everybody_is_promised_pure_epsilon() {
                 (8.0, 0.0)
             );
             assert_eq!(certificate["guarantee"]["trust"], "local");
-            assert_eq!(
-                (&certificate["arithmetic"], &certificate["releases"]),
-                (&json!("idealised"), &json!(1))
-            );
-            assert_eq!(hyper(&answer, "randomizer"), (json!("privunit"), "theory".into()));
+            assert_eq!((&certificate["arithmetic"], &certificate["releases"]), (&json!("exact"), &json!(1)));
+            assert_eq!(hyper(&answer, "randomizer"), (json!("rank-privunit"), "theory".into()));
             assert_eq!(json(&format!("verify {}", files.path("model.json")))["valid"], true);
             if chosen != "ldp-sgd" {
                 assert!(number(&files.evaluate(), metric) > least, "{name} {algorithm}");
             }
         }
+        // Float PrivUnit is not, and must be asked for.
+        let float = "--algorithm semi-ldp-sgd --randomizer privunit";
+        refused(&seeded(&files, float), &["--randomizer privunit", "idealised"]);
+        let answer = json(&seeded(&files, &format!("{float} --idealised")));
+        assert_eq!(answer["certificate"]["arithmetic"], "idealised");
         // Duchi's reports are exact for the floats that are sent.
         let answer = json(&seeded(&files, "--algorithm semi-ldp-sgd --randomizer duchi"));
         assert_eq!(answer["certificate"]["arithmetic"], "exact");

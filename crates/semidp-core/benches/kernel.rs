@@ -228,6 +228,23 @@ fn report(criterion: &mut Criterion) {
             };
             bencher.iter_batched(rows, ask, BatchSize::LargeInput);
         });
+        if randomizer.cap().ranks.is_none() {
+            continue;
+        }
+        // What a device does; above, reports are decoded, too.
+        let size =
+            format!("{} as it is sent/{PEOPLE} vectors of {COLUMNS}/{THREADS} threads", mechanism.name);
+        group.bench_function(size, |bencher| {
+            let ask = |rows| {
+                let mut sum = 0u64;
+                let randomness = Randomness::OperatingSystem;
+                randomizer
+                    .rank_reports(rows, randomness, THREADS, &mut |report| sum += u64::from(report.index))
+                    .unwrap();
+                sum
+            };
+            bencher.iter_batched(rows, ask, BatchSize::LargeInput);
+        });
     }
     let mut generator = ChaCha20Rng::from_seed([1; 32]);
     group.bench_function(

@@ -7,9 +7,10 @@ use crate::math::quadrature::{gauss_legendre, integral};
 use std::f64::consts::{FRAC_PI_2, PI};
 
 /// Panels of each side. Over one of them a density changes by a factor of e³ at most, which the rule below integrates to 1e-13.
-const PANELS: usize = 128;
-/// Standard deviations beyond which nothing is expected: a share below e⁻⁴⁰ of a side.
-const WIDTH: f64 = 9.0;
+const PANELS: usize = 256;
+/// Standard deviations from the rim to where a side is cut: the share beyond is below e⁻¹²⁸, less than the finest uniform number. (It was 9, and
+/// e⁻⁴⁰ of a report's law was missing, on no certificate.)
+const WIDTH: f64 = 16.0;
 /// Newton's method doubles its digits, from one of them at least.
 const NEWTON: usize = 6;
 
@@ -36,7 +37,8 @@ impl Cap {
                 let density = Density::Sphere { power: d - 2.0 };
                 Some(CapLaw {
                     within: Side::new(density, (reach(self.gamma + wide), rim)),
-                    beyond: Side::new(density, (rim, reach(-wide))),
+                    // The mirror image: sides are measured from their far ends, where uniform numbers are finest.
+                    beyond: Side::new(density, (reach(wide), PI - rim)),
                     directions: self.directions,
                     unit: 1.0,
                 })
@@ -44,7 +46,7 @@ impl Cap {
             Directions::Normal => {
                 let rim = self.gamma * d.sqrt();
                 Some(CapLaw {
-                    within: Side::new(Density::Normal, (rim, rim + WIDTH)),
+                    within: Side::new(Density::Normal, (-rim - WIDTH, -rim)),
                     beyond: Side::new(Density::Normal, (-WIDTH, rim)),
                     directions: self.directions,
                     unit: 1.0 / d.sqrt(),
@@ -55,13 +57,16 @@ impl Cap {
 }
 
 impl CapLaw {
-    /// (T, √(1 − T²)) on one side of the rim for a uniform number from 0 to 1; for normal coordinates only T is of use.
+    /// (T, √(1 − T²)) on one side of the rim for a uniform number from 0, far from the rim, to 1, at it; for normal coordinates only
+    /// T is of use.
     pub fn at(&self, is_within: bool, uniform: f64) -> (f64, f64) {
         let side = if is_within { &self.within } else { &self.beyond };
         let place = side.quantile(uniform);
-        match self.directions {
-            Directions::Sphere => (cosine(place), place.sin()),
-            Directions::Normal => (place * self.unit, 1.0),
+        match (self.directions, is_within) {
+            (Directions::Sphere, true) => (cosine(place), place.sin()),
+            (Directions::Sphere, false) => (-cosine(place), place.sin()),
+            (Directions::Normal, true) => (-place * self.unit, 1.0),
+            (Directions::Normal, false) => (place * self.unit, 1.0),
         }
     }
 }
@@ -169,14 +174,10 @@ mod tests {
                     for uniform in [1e-9, 0.01, 0.3, 0.5, 0.77, 0.999] {
                         let (t, across) = law.at(true, uniform);
                         assert!(t >= cap.gamma * (1.0 - 1e-12), "{what:?}: {t} {}", cap.gamma);
-                        // Angles grow as T falls; normal numbers grow with it.
-                        let share = match cap.directions {
-                            Directions::Sphere => {
-                                assert!((t * t + across * across - 1.0).abs() < 1e-14);
-                                tail(t) / cap.cap_probability
-                            }
-                            Directions::Normal => 1.0 - tail(t) / cap.cap_probability,
-                        };
+                        if cap.directions == Directions::Sphere {
+                            assert!((t * t + across * across - 1.0).abs() < 1e-14);
+                        }
+                        let share = tail(t) / cap.cap_probability;
                         // T itself is rounded: near 1, and in tails, its last bit is worth that much.
                         let slack = 1e-9 + 4e-15 / (1.0 - t).max(1e-300) * dimension as f64;
                         if slack < 1e-3 {
@@ -184,14 +185,27 @@ mod tests {
                         }
                         let (t, _) = law.at(false, uniform);
                         assert!(t <= cap.gamma + 1e-12, "{what:?}: {t} {}", cap.gamma);
-                        let below = (1.0 - tail(t)) / (1.0 - cap.cap_probability);
-                        let share = match cap.directions {
-                            Directions::Sphere => 1.0 - below,
-                            Directions::Normal => below,
-                        };
+                        let share = (1.0 - tail(t)) / (1.0 - cap.cap_probability);
                         assert!((share - uniform).abs() < 1e-9, "{what:?} beyond {uniform}: {share}");
                     }
                 }
+            }
+        }
+    }
+
+    /// Nothing is cut off that a uniform number can reach: far quantiles of both sides are those of the normal tail.
+    #[test]
+    fn far_quantiles_are_drawn() {
+        let cap = RANDOMIZERS[3].at(1000, Epsilon::new(1.0).unwrap()).unwrap();
+        assert_eq!(cap.mechanism, "privunitg");
+        let law = cap.law().unwrap();
+        for uniform in [1e-12, 1e-18, 1e-30, 1e-38] {
+            let (within, beyond) = (law.at(true, uniform).0, law.at(false, uniform).0);
+            let root = 1000f64.sqrt();
+            let shares =
+                [sf(within * root) / cap.cap_probability, sf(-beyond * root) / (1.0 - cap.cap_probability)];
+            for share in shares {
+                assert!((share / uniform - 1.0).abs() < 1e-9, "{uniform}: {share}");
             }
         }
     }

@@ -3,7 +3,8 @@
 use crate::math::quadrature::{gauss_legendre, integral};
 use std::f64::consts::{FRAC_PI_2, PI};
 
-/// How many standard deviations of ⟨U, v⟩ beyond the rim of a cap count: what lies further is a share below e^{−40} of it.
+/// How many standard deviations of ⟨U, v⟩ beyond the rim of a cap count: what lies further is a share below e^{−40} of it, less than the
+/// rounding of the result. (What is drawn has no such limit.)
 const WIDTH: f64 = 9.0;
 const PANELS: usize = 32;
 

@@ -31,8 +31,9 @@ use semidp_accounting::{
     Adjacency, Arithmetic, Certificate, CountedEvent, Delta, Epsilon, Event, Steps, Trust,
 };
 
-/// Units that are randomised between two visits, for each thread.
+/// Units that are randomised between two visits, for each thread: at most so many, and no more numbers than this unless one has more.
 const TOGETHER: usize = 256;
+const NUMBERS_TOGETHER: usize = 1 << 20;
 
 /// Takes a report as a vector, and as it is sent if it has another form.
 type Visit<'a> = &'a mut dyn FnMut(&[f64], Option<RankReport>);
@@ -171,7 +172,7 @@ impl Randomizer {
                 left -= shown;
                 for unit in 0..shown {
                     add_row(&piece, unit, d, &mut waiting);
-                    if waiting.len() == TOGETHER * threads.max(1) * d {
+                    if waiting.len() == self.together() * threads.max(1) * d {
                         next = self.answer(&key, next, (threads, is_decoded), &mut waiting, visit);
                     }
                 }
@@ -204,6 +205,10 @@ impl Randomizer {
         Ok(certificate)
     }
 
+    fn together(&self) -> usize {
+        (NUMBERS_TOGETHER / self.cap.dimension).clamp(1, TOGETHER)
+    }
+
     /// Turns vectors into reports, shows them and forgets the vectors; returns the number of the next unit.
     fn answer(
         &self,
@@ -214,12 +219,13 @@ impl Randomizer {
         visit: Visit<'_>,
     ) -> u64 {
         let d = self.cap.dimension;
+        let together = self.together();
         let mut codes = vec![None; waiting.len() / d];
         let mut chunks: Vec<(u64, &mut [f64], &mut [Option<RankReport>])> = waiting
-            .chunks_mut(TOGETHER * d)
-            .zip(codes.chunks_mut(TOGETHER))
+            .chunks_mut(together * d)
+            .zip(codes.chunks_mut(together))
             .enumerate()
-            .map(|(i, (chunk, codes))| (first + (i * TOGETHER) as u64, chunk, codes))
+            .map(|(i, (chunk, codes))| (first + (i * together) as u64, chunk, codes))
             .collect();
         parallel::for_each(&mut chunks, threads, |(first, chunk, codes)| {
             let mut scratch = vec![0.0; d];
@@ -278,7 +284,9 @@ impl Randomizer {
         normal::fill(stream, scratch);
         match &self.law {
             Some(law) if !self.is_halves => {
-                let uniform = ((place >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+                // 128 bits: the far ends of T's law are reached with the chance that they have.
+                let fine = (stream.word() as f64 + 0.5) / 2f64.powi(64);
+                let uniform = ((place as f64 + fine) / 2f64.powi(64)).min(1.0);
                 self.cap_report(law.at(is_within, uniform), vector, scratch);
             }
             _ => self.half_report(is_within, place, vector, scratch),

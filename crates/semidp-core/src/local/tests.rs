@@ -102,11 +102,8 @@ fn sides_and_places_have_their_law() {
                 side.sort_by(f64::total_cmp);
                 let number = side.len() as f64;
                 let bound = ((2e9f64).ln() / (2.0 * number)).sqrt();
-                // Quantiles of angles run the other way.
-                let from_below = |u: f64| match cap.directions {
-                    Directions::Sphere => law.at(is_within, 1.0 - u).0,
-                    Directions::Normal => law.at(is_within, u).0,
-                };
+                // Quantiles run from the far end of a side to its rim.
+                let from_below = |u: f64| law.at(is_within, if is_within { 1.0 - u } else { u }).0;
                 for i in 1..50 {
                     let u = f64::from(i) / 50.0;
                     let below = side.partition_point(|t| *t < from_below(u)) as f64 / number;

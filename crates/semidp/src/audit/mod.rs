@@ -1,6 +1,7 @@
 //! Audits: attacks that measure how much a mechanism tells, next to what it promises.
 //!
 //! * [`mean()`] and [`randomizer()`]: many releases from two neighbouring data sets that are as far apart as can be.
+//! * [`low_bits()`]: the same for the low-order bits of reports of a randomiser.
 //! * [`training()`]: many canaries in a few runs of a training algorithm.
 //! * [`tracing`]: the paper's attack on means in high dimension.
 //! * [`replay`]: a mechanism on neighbouring rows with the same random numbers, compared bit by bit.
@@ -25,6 +26,7 @@
 mod canaries;
 mod coins;
 mod exact;
+mod low_bits;
 mod mean;
 mod one_run;
 mod parallel;
@@ -35,6 +37,7 @@ pub mod tracing;
 mod training;
 
 pub use exact::{clopper_pearson, incomplete_beta};
+pub use low_bits::{Inputs, low_bits};
 pub use mean::mean;
 pub use one_run::{Guesses, one_run_epsilon, one_run_p_value};
 pub use randomizer::randomizer;

@@ -17,7 +17,7 @@ succeeds what epsilon is at least. It can show that a promise is broken (exit co
 show that it is kept. All rows are made up: no private row is read.
 
 EXAMPLE
-  semidp audit randomizer --mechanism privunit --dim 100 --epsilon 2";
+  semidp audit randomizer --mechanism rank-privunit --dim 100 --epsilon 2";
 
 /// Attack a promise on made-up rows, and see what epsilon is at least.
 #[derive(Subcommand)]

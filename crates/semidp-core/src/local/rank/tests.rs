@@ -362,6 +362,22 @@ fn errors_are_at_most_what_is_promised() {
     }
 }
 
+/// As many numbers as a model may have: the length of a report is where it should be, 6.5 standard deviations of χ² are 1 %.
+#[test]
+fn a_million_numbers_are_reported() {
+    let dimension = 1_000_000;
+    let mechanism = randomizer_named("rank-privunit").unwrap();
+    let randomizer = Randomizer::new(mechanism, dimension, Epsilon::new(1.0).unwrap(), 2.0).unwrap();
+    let rows = crate::DenseTable::new(slanted(dimension).repeat(2), dimension).unwrap();
+    let mut lengths = Vec::new();
+    randomizer
+        .reports(crate::Private::new(rows), crate::Randomness::Seed(4), 2, &mut |report| {
+            lengths.push(dot(report, report) * (randomizer.cap().m / 2.0).powi(2) / dimension as f64);
+        })
+        .unwrap();
+    assert!(lengths.len() == 2 && lengths.iter().all(|square| (square - 1.0).abs() < 0.01), "{lengths:?}");
+}
+
 /// Prints the table of `semidp-accounting/src/local/rank_privunit.rs`.
 #[test]
 #[ignore = "makes constants, for minutes"]
