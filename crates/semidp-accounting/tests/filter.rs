@@ -1,6 +1,7 @@
 //! The privacy filter: its figures, that its charges dominate, and that no strategy found overspends, while the rule
 //! that it replaced is caught.
 
+use semidp_accounting::accountant::{Accountant, PldAccountant};
 use semidp_accounting::convert::gaussian_mu;
 use semidp_accounting::{
     Adjacency, CountedEvent, Delta, Epsilon, Event, FilterCharge, GaussianFilter, NoiseMultiplier, Rho,
@@ -94,9 +95,11 @@ fn charges_dominate_the_exact_curves_of_single_steps() {
                 let events = times(event.clone(), 1);
                 let Some(charge) = filter.charge(&events, adjacency).unwrap() else { continue };
                 assert!(filter.covers(charge));
+                let mut exact = PldAccountant::new(adjacency);
+                exact.compose_all(&events).unwrap();
                 for k in 0..400 {
                     let t = 1e-4 * 1.03f64.powi(k);
-                    let run = semidp_accounting::delta(&events, adjacency, at(t)).unwrap().value.get();
+                    let run = exact.delta(at(t)).unwrap().get();
                     let mu = semidp_accounting::Mu::new(charge.variance.sqrt()).unwrap();
                     let curve = semidp_accounting::convert::gaussian_delta(mu, at(t)).get();
                     let bound = charge.slack + (1.0 - charge.slack) * curve;
@@ -272,7 +275,8 @@ fn no_strategy_of_two_or_three_steps_overspends() {
 /// The same search over two steps finds that the rule of old, tight composition of what was run so far, overspends.
 #[test]
 fn the_search_catches_tight_composition_as_a_filter() {
-    let first = Step::Gaussian { mu: 1.0 / 14.0 };
+    // Noise 14 under replace-one.
+    let first = Step::Gaussian { mu: 2.0 / 14.0 };
     let left = calibrate_noise(at(1.0), delta(), ADJACENCY, |noise_multiplier| {
         let rest = CountedEvent::new(Event::Gaussian { noise_multiplier }, Steps::ONE);
         [times(first.event(), 1), vec![rest]].concat()

@@ -56,19 +56,10 @@ pub const MOST_DISTINCT_EVENTS: usize = 64;
 pub(crate) fn check_size(events: &[CountedEvent], adjacency: Adjacency) -> Result<()> {
     let mut distinct = HashSet::new();
     for CountedEvent { event, .. } in events {
-        let key = match event {
-            Event::PoissonGaussian { noise_multiplier, sample_rate }
-            | Event::FixedSizeGaussian { noise_multiplier, sample_rate } => {
-                (noise_multiplier.get().to_bits(), sample_rate.get().to_bits())
-            }
-            Event::Laplace { noise_multiplier, .. } | Event::KNorm { noise_multiplier, .. } => {
-                (noise_multiplier.get().to_bits(), 0)
-            }
-            Event::Pure { epsilon } => (epsilon.get().to_bits(), 0),
-            Event::Gaussian { .. } | Event::OnePassGaussian { .. } | Event::Zcdp { .. } => continue,
-        };
-        if event.gaussian_mu(adjacency).is_none() {
-            distinct.insert((event.name(), key));
+        let is_closed =
+            matches!(event, Event::Gaussian { .. } | Event::OnePassGaussian { .. } | Event::Zcdp { .. });
+        if !is_closed && event.gaussian_mu(adjacency).is_none() {
+            distinct.insert(event.key());
         }
     }
     match distinct.len() {
