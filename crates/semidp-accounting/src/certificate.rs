@@ -4,7 +4,7 @@
 mod consistency;
 
 use crate::accountant::{
-    Accountant, PldAccountant, PldOptions, PureAccountant, RdpAccountant, ZcdpAccountant,
+    Accountant, PldAccountant, PldOptions, PureAccountant, RdpAccountant, ZcdpAccountant, check_size,
 };
 use crate::{Adjacency, CountedEvent, Delta, Epsilon, Error, Guarantee, Protects, Result, Rho, Trust};
 use serde::{Deserialize, Serialize};
@@ -236,6 +236,9 @@ impl Certificate {
             return Ok(self.verdict(claimed, Accountants { pld: None, rdp: None }, objections));
         }
         let pure = ask(PureAccountant::new(adjacency), &self.events, delta);
+        if delta.get() > 0.0 {
+            check_size(&self.events, adjacency)?;
+        }
         let accountants = if delta.get() == 0.0 {
             Accountants { pld: None, rdp: None }
         } else {

@@ -61,6 +61,15 @@ pub enum Error {
         reason: &'static str,
     },
 
+    /// More events of different kinds than can be composed in reasonable time.
+    #[error("{count} different sampled or pure events cannot be composed, at most {most} can")]
+    TooManyEvents {
+        /// How many there are.
+        count: usize,
+        /// How many there may be.
+        most: usize,
+    },
+
     /// Two accountants contradict each other: a bug in this crate. No answer is given.
     #[error(
         "internal error: the accountants disagree ({quantity}: PLD {pld}, RDP {rdp}); please report this"

@@ -96,6 +96,24 @@ impl Event {
         }
     }
 
+    /// The same for equal events and no others.
+    pub(crate) fn key(&self) -> (&'static str, u64, u64) {
+        let (first, second) = match self {
+            Self::Gaussian { noise_multiplier } => (noise_multiplier.get(), 0),
+            Self::Laplace { noise_multiplier, dimension } | Self::KNorm { noise_multiplier, dimension } => {
+                (noise_multiplier.get(), *dimension)
+            }
+            Self::PoissonGaussian { noise_multiplier, sample_rate }
+            | Self::FixedSizeGaussian { noise_multiplier, sample_rate } => {
+                (noise_multiplier.get(), sample_rate.get().to_bits())
+            }
+            Self::OnePassGaussian { noise_multiplier, blocks } => (noise_multiplier.get(), *blocks),
+            Self::Pure { epsilon } => (epsilon.get(), 0),
+            Self::Zcdp { rho } => (rho.get(), 0),
+        };
+        (self.name(), first.to_bits(), second)
+    }
+
     /// Refuses an event that has no meaning, or no guarantee under this adjacency at all.
     pub fn check(&self, adjacency: Adjacency) -> Result<()> {
         let (name, size) = match self {

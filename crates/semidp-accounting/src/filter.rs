@@ -43,7 +43,7 @@
 //! most E on every transcript and, with their outcomes drawn as under x, they tell the filter's adversary nothing. E must be
 //! fixed before the filter's first grant.
 
-use crate::accountant::{Accountant, PldAccountant, PureAccountant, RdpAccountant};
+use crate::accountant::{Accountant, PldAccountant, PureAccountant, RdpAccountant, check_size};
 use crate::convert::{gaussian_delta_below, gaussian_epsilon, gaussian_mu};
 use crate::math::{add_up, normal, search};
 use crate::{Adjacency, CountedEvent, Delta, Epsilon, Error, Mu, Result};
@@ -143,6 +143,7 @@ impl GaussianFilter {
             Ok(epsilon) => self.dominating(&|t| randomised_response(epsilon.get(), t)),
             Err(_) => None,
         };
+        check_size(events, adjacency)?;
         let mut pld = PldAccountant::new(adjacency);
         let by_curve = match pld.compose_all(events) {
             Ok(()) => {

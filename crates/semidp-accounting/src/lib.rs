@@ -15,7 +15,7 @@ mod guarantee;
 pub mod local;
 mod math;
 
-pub use accountant::{Accountant, Answer, LARGEST_EPSILON, delta, epsilon};
+pub use accountant::{Accountant, Answer, LARGEST_EPSILON, MOST_DISTINCT_EVENTS, delta, epsilon};
 pub use adjacency::Adjacency;
 pub use budget::{Delta, Epsilon, Mu, NoiseMultiplier, Order, Rho, SampleRate, Sensitivity, Steps};
 pub use calibrate::{Calibrated, calibrate_noise, calibrate_steps};

@@ -324,6 +324,10 @@ impl From<Error> for Failure {
                 message,
                 "raise --epsilon or --delta, take fewer --steps, or raise --noise-multiplier where you fix it",
             ),
+            Error::TooManyEvents { .. } => Self::input(
+                message,
+                "write equal events once with a `count`, and round noise multipliers down and sample rates up to few values",
+            ),
             Error::MalformedEvent { .. } => Self::input(
                 message,
                 "a file of events is a JSON list such as \

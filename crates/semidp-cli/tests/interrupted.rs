@@ -354,3 +354,34 @@ fn nothing_is_left_where_nothing_was_spent() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(entries(&files.folder), ["model.json", "private.csv", "public.csv", "test.csv"]);
 }
+
+/// Killed with SIGKILL after its first steps, a run has left its debit in the ledger's own file: a copy of that file
+/// alone shows it, before the kill and after. The ledger may also be removed and made anew.
+#[test]
+fn a_copy_of_the_ledger_file_shows_what_a_killed_run_spent() {
+    let files = Files::new("interrupted-copy", Target::TwoWords);
+    let account = format!("--ledger {} --dataset rows", files.path("budget.ledger"));
+    let set = run(&format!("ledger init {account} --epsilon 4 --delta 1e-5"));
+    assert_eq!(set.code, 0, "{}", set.stderr);
+    let command = format!("{} {account}", files.paid().replace("--steps 20", "--steps 900"));
+    let mut child = start(&format!("{command} --seed 5 --checkpoint-every 0"));
+    wait_for_steps(&files, "model.json.checkpoint");
+    let spent = |name: &str| {
+        std::fs::copy(files.folder.join("budget.ledger"), files.folder.join(name)).unwrap();
+        let shown = json(&format!("ledger show --ledger {}", files.path(name)));
+        shown["datasets"][0]["debits"].as_array().unwrap().len()
+    };
+    assert_eq!(spent("running.ledger"), 1);
+    signal(&child, "KILL");
+    child.wait().unwrap();
+    assert_eq!(spent("killed.ledger"), 1);
+    let beside: Vec<String> = entries(&files.folder)
+        .into_iter()
+        .filter(|name| name.starts_with("budget.ledger") && name != "budget.ledger")
+        .collect();
+    assert_eq!(beside, [""; 0]);
+    std::fs::remove_file(files.folder.join("budget.ledger")).unwrap();
+    let again = run(&format!("ledger init {account} --epsilon 4 --delta 1e-5"));
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    assert_eq!(spent("anew.ledger"), 0);
+}

@@ -272,8 +272,75 @@ fn processes_that_make_one_ledger_at_once_all_find_their_budget() {
 }
 
 #[test]
+fn declared_runs_draw_on_their_plan() {
+    let (folder, mean) = files("ledger_plan");
+    let ledger = options(&folder);
+    json(&format!("ledger init {ledger} {BUDGET}"));
+    // The noise that a release will have, from its calibration.
+    let calibrated = json("calibrate --epsilon 0.3 --delta 0.999e-6 --steps 1");
+    let noise = number(&calibrated, "/noise_multiplier");
+    let event = format!(r#"{{"event": "gaussian", "noise_multiplier": {noise}}}"#);
+    let events = folder.join("runs.json");
+    std::fs::write(&events, format!("[{event}, [{event}], {event}]")).unwrap();
+    let plan = format!("ledger plan {ledger} --events {}", events.display());
+    let declared = json(&plan);
+    assert_eq!(declared["plan"]["runs"].as_array().unwrap().len(), 3);
+    assert_eq!(declared["plan"]["rule"], "filter");
+    let spent = number(&declared, "/spent/epsilon");
+    // Composed, not added.
+    assert!(spent > 0.3 && spent < 0.6, "{spent}");
+    let mean = format!("{mean} --estimator weighted-gaussian");
+    for _ in 0..3 {
+        json(&format!("{mean} {ledger} --epsilon 0.29 --delta 1e-6"));
+    }
+    let shown = show(&folder);
+    let account = &shown["datasets"][0];
+    assert_eq!(number(account, "/spent/epsilon"), spent);
+    let debits = account["debits"].as_array().unwrap();
+    assert!(debits.iter().all(|debit| debit["rule"] == "plan" && debit["plan"] == 2));
+    assert!(account["plans"][0]["runs"].as_array().unwrap().iter().all(|run| run["run"].is_string()));
+    json(&format!("{mean} {ledger} --epsilon 0.29 --delta 1e-6"));
+    let shown = show(&folder);
+    assert_eq!(shown["datasets"][0]["debits"][3]["rule"], "filter");
+    let human = run(&format!("ledger show {ledger}"));
+    for word in ["plan 2", "0 of 3 runs", "a Gaussian privacy filter", "of mu squared"] {
+        assert!(human.stdout.contains(word), "{word}: {}", human.stdout);
+    }
+    // Bad lists, and more than there is.
+    for (text, words) in [
+        ("{}", "not a JSON list"),
+        ("[]", "the list is empty"),
+        ("[[]]", "without events"),
+        ("[7]", "event 0"),
+    ] {
+        std::fs::write(&events, text).unwrap();
+        refused(&plan, &["--events", words]);
+    }
+    std::fs::write(&events, r#"[{"event": "gaussian", "noise_multiplier": 5}]"#).unwrap();
+    check_budget_refusal(&run(&plan), &["this plan and the 2 recorded before", "left for one more release"]);
+}
+
+#[test]
+fn one_file_under_two_names_is_warned_of() {
+    let (folder, mean) = files("ledger_paths");
+    let ledger = options(&folder);
+    json(&format!("ledger init {ledger} {BUDGET}"));
+    let other = ledger.replace("--dataset rows", "--dataset others");
+    json(&format!("ledger init {other} {BUDGET}"));
+    let spend = "--epsilon 0.1 --delta 1e-6 --estimator weighted-gaussian";
+    assert!(!run(&format!("{mean} {ledger} {spend}")).stderr.contains("data set"));
+    let ran = run(&format!("{mean} {other} {spend}"));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("warning: ") && ran.stderr.contains("was also read as data set `rows`"));
+    std::fs::copy(folder.join("private.csv"), folder.join("second.csv")).unwrap();
+    let ran = run(&format!("{} {ledger} {spend}", mean.replace("private.csv", "second.csv")));
+    assert!(ran.stderr.contains("earlier runs of data set `rows` read "), "{}", ran.stderr);
+    assert_eq!(debits(&folder), 2);
+}
+
+#[test]
 fn every_form_of_help_has_an_example() {
-    for command in ["ledger", "ledger init", "ledger show", "mean"] {
+    for command in ["ledger", "ledger init", "ledger plan", "ledger show", "mean"] {
         let help = run(&format!("{command} --help")).stdout;
         assert!(help.contains("EXAMPLE\n  semidp ") && help.contains("--ledger"), "{command}: {help}");
     }

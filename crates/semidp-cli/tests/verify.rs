@@ -164,3 +164,15 @@ fn what_is_no_certificate_is_bad_input() {
     refused("verify /no/such/file", &["CERTIFICATE", "/no/such/file"]);
     refused("verify", &["CERTIFICATE"]);
 }
+
+#[test]
+fn thousands_of_different_events_are_refused_at_once() {
+    let mut certificate = sampled();
+    let event = certificate["certificate"]["events"][0].clone();
+    let many: Vec<Value> =
+        (0..20_000).map(|k| with(&event, "/noise_multiplier", json!(3.0 + 1e-4 * f64::from(k)))).collect();
+    certificate["certificate"]["events"] = json!(many);
+    let ran = run_with_input("verify -", &certificate.to_string());
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
+    assert!(ran.stderr.contains("20000 different sampled or pure events cannot be composed, at most 64"));
+}

@@ -12,6 +12,7 @@ pub use rdp::{RdpAccountant, default_orders, renyi_divergence};
 pub use zcdp::ZcdpAccountant;
 
 use crate::{Adjacency, CountedEvent, Delta, Epsilon, Error, Event, Result, Steps};
+use std::collections::HashSet;
 
 /// Composes events and answers privacy questions about the whole.
 pub trait Accountant {
@@ -44,6 +45,28 @@ pub(crate) fn epsilon_in_range(epsilon: f64) -> Result<Epsilon> {
         Epsilon::new(epsilon)
     } else {
         Err(Error::OutOfRange { quantity: "epsilon", relation: "above", limit: LARGEST_EPSILON })
+    }
+}
+
+/// The largest number of different events without a closed form that are composed. Each asks for a grid of its own: 64 take
+/// some seconds. Gaussian events without sampling are not counted, nor is how often an event occurs.
+pub const MOST_DISTINCT_EVENTS: usize = 64;
+
+/// Refuses lists that would take too long.
+pub(crate) fn check_size(events: &[CountedEvent], adjacency: Adjacency) -> Result<()> {
+    let mut distinct = HashSet::new();
+    for CountedEvent { event, .. } in events {
+        let is_closed =
+            matches!(event, Event::Gaussian { .. } | Event::OnePassGaussian { .. } | Event::Zcdp { .. });
+        if !is_closed && event.gaussian_mu(adjacency).is_none() {
+            distinct.insert(event.key());
+        }
+    }
+    match distinct.len() {
+        count if count > MOST_DISTINCT_EVENTS => {
+            Err(Error::TooManyEvents { count, most: MOST_DISTINCT_EVENTS })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -81,6 +104,7 @@ pub fn epsilon(events: &[CountedEvent], adjacency: Adjacency, delta: Delta) -> R
         let value = answer(PureAccountant::new(adjacency), events, |a| a.epsilon(delta))?;
         return Ok(Answer { value, pld: None, rdp: None });
     }
+    check_size(events, adjacency)?;
     let pld = answer(PldAccountant::new(adjacency), events, |a| a.epsilon(delta));
     check_against_rdp(pld, events, adjacency, delta)
 }
@@ -98,6 +122,7 @@ pub(crate) fn check_against_rdp(
 
 /// δ of the events at ε by both accountants, cross-checked as in [`epsilon`].
 pub fn delta(events: &[CountedEvent], adjacency: Adjacency, epsilon: Epsilon) -> Result<Answer<Delta>> {
+    check_size(events, adjacency)?;
     let pld = answer(PldAccountant::new(adjacency), events, |a| a.delta(epsilon));
     let rdp = answer(RdpAccountant::new(adjacency), events, |a| a.delta(epsilon));
     let near = rdp.as_ref().map_or(0.0, |delta| delta.get());

@@ -14,7 +14,8 @@
 use super::{Accountant, epsilon_in_range};
 use crate::convert::{self, renyi};
 use crate::math::{LogSum, log_mix_exp};
-use crate::{Adjacency, Delta, Epsilon, Error, Event, Order, Result, Steps};
+use crate::{Adjacency, CountedEvent, Delta, Epsilon, Error, Event, Order, Result, Steps};
+use std::collections::HashMap;
 
 /// The orders that the accountant keeps: 1.1 to 10.9 in tenths, 11 to 63, 128, 256, 512, 1024.
 pub fn default_orders() -> Vec<Order> {
@@ -91,6 +92,24 @@ impl Accountant for RdpAccountant {
             *total += tau * count.get() as f64;
         }
         Ok(())
+    }
+
+    /// Composes a list; the divergences of equal events are computed once.
+    fn compose_all(&mut self, events: &[CountedEvent]) -> Result<()> {
+        let mut places = HashMap::new();
+        let mut merged: Vec<CountedEvent> = Vec::new();
+        for one in events {
+            let place = *places.entry(one.event.key()).or_insert(merged.len());
+            match merged.get_mut(place).map(|known| (known.count.get() + one.count.get(), known)) {
+                // A total that is no count is composed in parts.
+                Some((total, known)) => match Steps::new(total) {
+                    Ok(total) => known.count = total,
+                    Err(_) => self.compose(&one.event, one.count)?,
+                },
+                None => merged.push(one.clone()),
+            }
+        }
+        merged.iter().try_for_each(|one| self.compose(&one.event, one.count))
     }
 
     fn epsilon(&self, delta: Delta) -> Result<Epsilon> {

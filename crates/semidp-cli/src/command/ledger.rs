@@ -26,9 +26,11 @@ EXAMPLE
 
 const PLAN_EXAMPLE: &str = "\
 EXAMPLE
-  echo '[{\"event\": \"poisson-gaussian\", \"noise_multiplier\": 2.7, \"sample_rate\": 0.02, \"count\": 500},
-         {\"event\": \"gaussian\", \"noise_multiplier\": 30}]' > runs.json
-  semidp ledger plan --ledger budget.ledger --dataset patients-2024 --events runs.json";
+  semidp ledger plan --ledger budget.ledger --dataset patients-2024 --events runs.json
+
+  with a run of 500 sampled steps and a single release in runs.json:
+  [{\"event\": \"poisson-gaussian\", \"noise_multiplier\": 2.7, \"sample_rate\": 0.02, \"count\": 500},
+   {\"event\": \"gaussian\", \"noise_multiplier\": 30}]";
 
 const SHOW_EXAMPLE: &str = "\
 EXAMPLE

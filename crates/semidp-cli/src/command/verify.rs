@@ -84,8 +84,10 @@ impl Finding {
                 let objections = verdict.objections.clone();
                 (Some(verdict), objections)
             }
-            // The accountants contradict each other: says nothing about the certificate.
-            Err(error @ Error::Disagreement { .. }) => return Err(error.into()),
+            // The accountants contradict each other, or have too much to do: says nothing about the certificate.
+            Err(error @ (Error::Disagreement { .. } | Error::TooManyEvents { .. })) => {
+                return Err(error.into());
+            }
             Err(error) => (None, vec![format!("the events do not support the claim: {error}")]),
         };
         objections.extend(overstatements(certificate, claims));
