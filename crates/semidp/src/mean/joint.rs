@@ -33,7 +33,8 @@ pub const SAME_POPULATION: &str = "public and private rows come from the same po
 const ALLOWANCE: f64 = 1.25;
 /// A column's readable cells are counted if there are this many standard errors of them.
 const COUNTED: f64 = 4.0;
-/// The share of the radius that the squares take, τ, is at most this: the clip norm grows by at most 15 %, in practice by less than 5 %.
+/// The share of the radius that the squares take, τ, is at most this: the clip norm grows by at
+/// most 15 %; where noise is a small part of the error, larger scales cost nothing.
 const LARGEST_SQUARES: (f64, f64) = (0.55, 0.15);
 
 /// A joint release that is ready to run. Made from counts, public rows and a budget alone.
@@ -222,6 +223,22 @@ impl JointPlan {
         self.joint_factor() * coordinates.sqrt()
     }
 
+    /// How many times larger the standard error of the private rows alone is predicted to be than without the extra coordinates:
+    /// sampling error and noise together, in the column where noise counts most.
+    pub fn accuracy_price(&self) -> f64 {
+        let rows = self.problem.private_rows() as f64;
+        let noise = (self.noise_std_on_sum() / rows).powi(2);
+        let without = noise / self.noise_price().powi(2);
+        let least = self
+            .public
+            .iter()
+            .map(|column| column.variance)
+            .filter(|v| *v > 0.0)
+            .fold(f64::INFINITY, f64::min);
+        let sampling = if least.is_finite() { least / rows } else { 0.0 };
+        ((sampling + noise) / (sampling + without)).sqrt()
+    }
+
     fn noise_std_on_sum(&self) -> f64 {
         let unit = unit_variance(self.law, 4 * self.public.len());
         self.multiplier.get() * self.radius() * self.joint_factor() * unit.sqrt()
@@ -354,7 +371,8 @@ impl JointPlan {
             entry("square-scale", json!(query.square_scale()), "public data"),
             entry("unreadable-scale", json!(query.unreadable_scale()), "theory"),
             entry("clipped-scale", json!(query.clipped_scale()), "theory"),
-            entry("noise-price", json!(self.noise_price()), "theory"),
+            entry("noise-price", json!(self.noise_price()), "public data"),
+            entry("accuracy-price", json!(self.accuracy_price()), "public data"),
             entry("budget", budget, "user"),
             entry("target", json!(self.problem.target().name()), "user"),
         ];
