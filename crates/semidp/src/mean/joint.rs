@@ -49,6 +49,8 @@ pub struct JointPlan {
     clipped: f64,
     public: Vec<PublicColumn>,
     clipped_share: f64,
+    /// How far public rows lie beyond parts of the radius on average.
+    excesses: Vec<f64>,
     known: Vec<Provenance>,
 }
 
@@ -151,6 +153,7 @@ impl JointPlan {
             clipped: if law == Law::Laplace { 0.05 } else { 0.2 },
             public: public.collect(),
             clipped_share: evidence.clipped_share(law, law.clip(&problem).radius).1,
+            excesses: evidence.mean_excesses(law, law.clip(&problem).radius),
             problem,
             known: Vec::new(),
         };
@@ -168,7 +171,7 @@ impl JointPlan {
         };
         let most = if self.law == Law::Laplace { LARGEST_SQUARES.1 } else { LARGEST_SQUARES.0 };
         let width = |squares: f64| {
-            let noise = Self { squares, ..self.clone() }.noise_std_on_sum();
+            let noise = self.noise_std_with(squares);
             let total = rows * variance + noise * noise;
             let uncertain = noise * self.radius() / squares / total;
             total * (1.0 + ALLOWANCE * uncertain * uncertain)
@@ -208,10 +211,10 @@ impl JointPlan {
     }
 
     /// The bound on the joint contribution of a row over the radius, C/B.
-    fn joint_factor(&self) -> f64 {
+    fn joint_factor(&self, squares: f64) -> f64 {
         match self.law {
-            Law::Laplace => 1.0 + self.squares,
-            Law::Gaussian | Law::KNorm => (1.0 + self.squares * self.squares).sqrt(),
+            Law::Laplace => 1.0 + squares,
+            Law::Gaussian | Law::KNorm => (1.0 + squares * squares).sqrt(),
         }
     }
 
@@ -220,7 +223,7 @@ impl JointPlan {
     pub fn noise_price(&self) -> f64 {
         let d = self.public.len();
         let coordinates = unit_variance(self.law, 4 * d) / unit_variance(self.law, d);
-        self.joint_factor() * coordinates.sqrt()
+        self.joint_factor(self.squares) * coordinates.sqrt()
     }
 
     /// How many times larger the standard error of the private rows alone is predicted to be than without the extra coordinates:
@@ -240,8 +243,12 @@ impl JointPlan {
     }
 
     fn noise_std_on_sum(&self) -> f64 {
+        self.noise_std_with(self.squares)
+    }
+
+    fn noise_std_with(&self, squares: f64) -> f64 {
         let unit = unit_variance(self.law, 4 * self.public.len());
-        self.multiplier.get() * self.radius() * self.joint_factor() * unit.sqrt()
+        self.multiplier.get() * self.radius() * self.joint_factor(squares) * unit.sqrt()
     }
 
     /// The predicted squared error of each column if public and private rows come from the same population and nothing is clipped.
@@ -402,14 +409,10 @@ impl JointPlan {
             estimate: clipped_columns.iter().map(|column| column.estimate).sum(),
             standard_error: noise / scales.clipped * (d as f64).sqrt(),
         };
-        let clip = self.law.clip(&self.problem);
         let expected = self.clipped_share * rows;
         let too_many = clipped_rows.estimate - 3.0 * clipped_rows.standard_error - expected;
         let is_clipped = too_many > 0.0;
         // Beyond what the public rows let expect, the bias grows with the rows.
-        let share = if is_clipped { clipped_rows.estimate / rows } else { self.clipped_share };
-        let bias = clip.bias * (share / self.clipped_share.max(1e-12)).max(1.0);
-        let fixed = bias + share * (self.radius() - scales.kept) + scales.step;
         let columns: Vec<Measured> = (0..d)
             .map(|j| {
                 let unreadable = count(unreadable[j], scales.unreadable);
@@ -424,6 +427,8 @@ impl JointPlan {
                 let spread = (second - deviation * deviation + noise_variance).max(0.0);
                 let spread = spread * readable / (readable - 1.0).max(1.0);
                 let kurtosis = self.public[j].kurtosis.max(3.0);
+                let spread_error =
+                    (noise / scales.square / readable).hypot(spread * ((kurtosis - 1.0) / readable).sqrt());
                 let uncertain = (noise / scales.square / readable).powi(2)
                     + (kurtosis - 1.0) * spread * spread / readable
                     + 4.0 * deviation * deviation * noise_variance;
@@ -435,6 +440,9 @@ impl JointPlan {
                     found: Some(Found {
                         value: centre[j] + deviation,
                         variance: total,
+                        deviation,
+                        noise_variance,
+                        least_spread: spread - 2.0 * spread_error,
                         law: ErrorLaw {
                             sampling: allowed,
                             noise: Some((self.law, (noise_variance / unit).sqrt(), 4 * d)),
@@ -443,6 +451,7 @@ impl JointPlan {
                 }
             })
             .collect();
+        let biases = self.clip_biases_of(&columns, is_clipped.then(|| clipped_rows.estimate / rows), scales);
         let pair = |(j, found): (usize, &Found)| Pair {
             private: found.value,
             private_variance: found.variance,
@@ -458,8 +467,8 @@ impl JointPlan {
         let mut intervals = Intervals::new(confidence);
         let significant = normal_quantile(1.0 - 0.025 / d as f64);
         let mut next = pairs.iter().zip(values);
-        let columns = columns.iter().zip(public_mean).zip(&self.public);
-        let columns = columns.map(|((measured, &public_mean), public)| {
+        let columns = columns.iter().zip(public_mean).zip(&self.public).zip(&biases);
+        let columns = columns.map(|(((measured, &public_mean), public), &fixed)| {
             let unreadable = measured.unreadable;
             let Some((found, (pair, value))) = measured.found.as_ref().and_then(|found| Some((found, next.next()?)))
             else {
@@ -515,8 +524,61 @@ impl JointPlan {
             clipped_rows,
             clipped_columns,
             is_clipped,
-            clip_bias: fixed,
+            clip_bias: biases.iter().copied().fold(0.0, f64::max),
         }
+    }
+
+    /// What clipping may have moved each column's mean by, with the truncation to the grid.
+    ///
+    /// A radius learned from public rows has the bias that their distances D show, and no more if private rows have the same distances.
+    /// Private rows that are shifted by a and spread r times as widely lie at distances between rD − a and rD + a: half of them on
+    /// either side of the shift, the bias is about r·½(E(D − (B − a)/r)₊ + E(D − (B + a)/r)₊), on top of r times the learned one. This is an
+    /// extrapolation of the public tail, not a bound. a and r come from the release itself, less what noise explains; each column
+    /// has its own r or that of all columns together, if that is larger. A radius that the user gave and that holds all public rows is
+    /// trusted. Where clearly more rows were clipped than expected (`share`), the learned bias grows in proportion.
+    fn clip_biases_of(&self, columns: &[Measured], share: Option<f64>, scales: &Sums) -> Vec<f64> {
+        let clip = self.law.clip(&self.problem);
+        let found = || {
+            columns.iter().zip(&self.public).filter_map(|(one, public)| Some((one.found.as_ref()?, public)))
+        };
+        let offset = match self.law {
+            Law::Laplace => found()
+                .map(|(one, _)| (one.deviation.abs() - one.noise_variance.sqrt()).max(0.0))
+                .sum::<f64>(),
+            Law::Gaussian | Law::KNorm => {
+                found().map(|(one, _)| (one.deviation.powi(2) - one.variance).max(0.0)).sum::<f64>().sqrt()
+            }
+        };
+        let known: f64 = found().map(|(_, public)| public.variance).sum();
+        let total: f64 = found().map(|(one, _)| one.least_spread.max(0.0)).sum();
+        let ratio_of_all = if known > 0.0 { (total / known).sqrt() } else { 1.0 };
+        let share = share.unwrap_or(0.0).max(self.clipped_share);
+        let more = (share / self.clipped_share.max(1e-12)).max(1.0);
+        let bias_of = |ratio: f64| {
+            if clip.bias <= 0.0 {
+                return 0.0;
+            }
+            let beyond = |radius: f64| {
+                let part = 64.0 * radius / clip.radius / ratio;
+                if part <= 0.0 {
+                    return self.excesses[0] - part / 64.0 * clip.radius;
+                }
+                // Convex in the radius: the straight line between two points lies above it.
+                let place = (part as usize).min(127);
+                let rest = (part - place as f64).min(1.0);
+                self.excesses[place] * (1.0 - rest) + self.excesses[place + 1] * rest
+            };
+            ratio * (clip.bias + 0.5 * (beyond(clip.radius - offset) + beyond(clip.radius + offset)))
+        };
+        let column = |(one, public): (&Measured, &PublicColumn)| {
+            let own = one
+                .found
+                .as_ref()
+                .map_or(0.0, |found| found.least_spread.max(0.0) / public.variance.max(1e-300));
+            let ratio = if public.variance > 0.0 { own.sqrt() } else { 1.0 }.max(ratio_of_all).max(1.0);
+            bias_of(ratio).max(clip.bias * more) + share * (self.radius() - scales.kept) + scales.step
+        };
+        columns.iter().zip(&self.public).map(column).collect()
     }
 
     /// Half the width of the interval of the pooled estimate, which is right at zero shift only.
@@ -568,6 +630,11 @@ struct Measured {
 struct Found {
     value: f64,
     variance: f64,
+    /// From the centre.
+    deviation: f64,
+    noise_variance: f64,
+    /// The variance of a row, less two standard errors.
+    least_spread: f64,
     law: ErrorLaw,
 }
 
