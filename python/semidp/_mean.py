@@ -47,6 +47,7 @@ def mean(
     std: float | None = None,
     centre: str | None = None,
     scale: str | None = None,
+    assume: str | None = None,
     estimator: str = "auto",
     private_weight: float | None = None,
     target: str = "population",
@@ -68,15 +69,19 @@ def mean(
     X_public : the public rows, with the columns of ``X``; two data frames are matched by names. Without it this is plain
         differential privacy: ``radius`` must be given, ``columns`` if some are no numbers, and ``schema`` if columns of text are asked for.
     epsilon, delta, rho : the budget: ``epsilon`` at ``delta``, pure ``epsilon``, or ``rho`` of zCDP.
-    columns : names (of arrays: places) of columns; all that hold numbers by default. A column of text becomes the share of each
-        of its values.
+    columns : names (of arrays: places) of columns; all that hold numbers by default, with a warning that names those left out. A
+        column of text becomes the share of each of its values.
     radius : rows further than this from the centre are clipped; ``"auto"`` learns it from the public rows.
     std : root of a row's total variance; learned from the public rows by default.
     centre : what rows are clipped about: ``"public"``, the public mean, or ``"origin"``.
     scale : the units of ``radius`` and ``std``: ``"none"``, those of the columns, or ``"public"``, the columns' standard deviations
         in the public rows.
-    estimator, private_weight : leave them out for the best ones; :func:`semidp.plan` compares them.
-    target : the mean of what: ``"population"``, the law of the rows, or ``"empirical"``, the given rows.
+    assume : ``"same-population"`` pools public and private rows, and is named on the certificate: the interval is wrong if the public
+        rows are shifted. Without it nothing is assumed about a shift.
+    estimator, private_weight : leave them out for an estimate that survives a shift; an estimator of the paper by name assumes the
+        same population. :func:`semidp.plan` compares those.
+    target : the mean of what: ``"population"``, the population of the private rows, or ``"empirical"``, the given rows, public and
+        private together.
     idealised : lets ``estimator="auto"`` take K-norm noise, whose guarantee holds for real numbers.
     confidence : that of the intervals.
     schema : what columns mean, as a dictionary or the path of a file; learned from the public rows by default.
@@ -88,7 +93,10 @@ def mean(
 
     Returns
     -------
-    MeanAnswer : ``mean``, ``confidence_interval``, ``predicted_mse``, ``estimator``, ``columns``, ``certificate`` and more.
+    MeanAnswer : ``mean``, ``confidence_interval``, ``predicted_mse``, ``estimator``, ``columns``, ``certificate`` and more: the
+        ``estimand`` and ``assumptions``, and for each column ``shift`` (public minus private mean), ``unreadable_cells`` and
+        ``clipped_rows``, noised counts of private cells that are no numbers and of rows beyond the radius. A warning says when one of
+        them matters.
 
     Examples
     --------
@@ -118,6 +126,7 @@ def mean(
             "std": std,
             "centre": centre,
             "scale": scale,
+            "assume": assume,
             "estimator": estimator,
             "private_weight": private_weight,
             "target": target,

@@ -28,6 +28,7 @@ from semidp.errors import (
     MissingColumnsError,
     NotPrivateWarning,
     SemidpError,
+    SemidpWarning,
     ShapeError,
     StrictError,
     TooFewPublicRowsError,
@@ -180,11 +181,47 @@ def test_missing_cells_are_imputed_by_what_is_public() -> None:
     holes = X.copy()
     holes[::2, 1] = np.nan
     filled = np.where(np.isnan(holes), PUBLIC.mean(axis=0), holes)
-    assert seeded(holes, PUBLIC).mean == pytest.approx(seeded(filled, PUBLIC).mean, rel=1e-6)
+    paper = {"estimator": "weighted-gaussian"}
+    assert seeded(holes, PUBLIC, **paper).mean == pytest.approx(seeded(filled, PUBLIC, **paper).mean, rel=1e-6)
     nullable = pd.DataFrame({"age": pd.array([1, None, 3] * 100, dtype="Int64")})
     public = pd.DataFrame({"age": [1.0, 2.0, 3.0] * 10})
     assert seeded(nullable, public).mean == pytest.approx(2, abs=0.3)
     assert seeded(pl.DataFrame({"age": [1, None, 3] * 100}), public) == seeded(nullable, public)
+
+
+def test_missing_cells_are_counted() -> None:
+    holes = X.copy()
+    holes[:, 1] = np.where(holes[:, 1] > 0, np.nan, holes[:, 1])
+    with pytest.warns(SemidpWarning, match="private cells of column x1 are missing"):
+        answer = seeded(holes, PUBLIC)
+    cells = answer["unreadable_cells"]
+    assert abs(cells[1]["estimate"] - np.isnan(holes).sum()) < 10 * cells[1]["standard_error"]
+    assert [column["significant"] for column in cells] == [False, True, False]
+    interval = answer.confidence_interval
+    assert interval is not None
+    assert interval[1, 0] - 0.5 < np.nanmean(holes[:, 1]) < interval[1, 1] + 0.5
+
+
+def test_a_shift_is_reported_and_assumed_away_only_by_name() -> None:
+    with pytest.warns(SemidpWarning, match="differ by more than chance in x0, x1, x2"):
+        answer = seeded(X, PUBLIC + 3)
+    interval = answer.confidence_interval
+    assert interval is not None
+    assert np.all((interval[:, 0] < X.mean(axis=0)) & (X.mean(axis=0) < interval[:, 1]))
+    assert "assumptions" not in answer.certificate
+    with pytest.warns(SemidpWarning, match="leave out assume"):
+        pooled = seeded(X, PUBLIC + 3, assume="same-population")
+    assert pooled.certificate["assumptions"] == ["public and private rows come from the same population"]
+    with pytest.raises(InvalidParameterError) as refused:
+        mean(X, X_public=PUBLIC, assume="anything", **BUDGET)
+    assert refused.value.parameter == "assume"
+
+
+def test_dropped_columns_are_named() -> None:
+    frame = pd.DataFrame({"letter": ["a", "b"] * 500, "number": np.arange(1000.0)})
+    with pytest.warns(SemidpWarning, match="left out: letter"):
+        answer = mean(frame[100:], X_public=frame[:100], **BUDGET)
+    assert "letter" in answer["notes"][0]
 
 
 def test_public_rows_alone() -> None:

@@ -106,6 +106,15 @@ impl Evidence {
         (beyond as f64 / rows.max(1) as f64, upper_share(beyond, rows, 0.05))
     }
 
+    /// How far held-out rows lie beyond parts 0, 1/64, ..., 2 of a radius on average, rows within it counting as zero.
+    pub(super) fn mean_excesses(&self, law: Law, radius: f64) -> Vec<f64> {
+        let tail = Tail::new(match law {
+            Law::Gaussian | Law::KNorm => &self.l2,
+            Law::Laplace => &self.l1,
+        });
+        (0..=128).map(|part| tail.seen(radius * f64::from(part) / 64.0)).collect()
+    }
+
     /// The problem with a radius learned from the distances: the one that balances this law's noise against
     /// the bias of clipping, for rows whose distances have a tail no heavier than exponential.
     pub fn problem(
@@ -211,10 +220,14 @@ impl<'a> Tail<'a> {
             let fall = if self.excess > 0.0 { ((self.largest - radius) / self.excess).exp() } else { 0.0 };
             return self.share * self.excess * fall;
         }
+        self.seen(radius) + self.share * (self.largest - radius + self.excess)
+    }
+
+    /// What clipping to this radius takes off the distances seen, on average.
+    fn seen(&self, radius: f64) -> f64 {
         let place = self.sorted.partition_point(|distance| *distance <= radius);
         let beyond = self.sorted.len() - place;
-        let seen = (self.above[place] - beyond as f64 * radius) / self.sorted.len() as f64;
-        seen.max(0.0) + self.share * (self.largest - radius + self.excess)
+        ((self.above[place] - beyond as f64 * radius) / self.sorted.len().max(1) as f64).max(0.0)
     }
 
     /// The radius with the least noise plus squared bias: one of the distances, between or beyond them.

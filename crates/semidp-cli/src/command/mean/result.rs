@@ -385,6 +385,7 @@ impl Estimate {
             answer["status"] = json!(estimate.columns.iter().map(|column| column.status).collect::<Vec<_>>());
             answer["combination"] = json!(estimate.rule);
             answer["noise_price"] = json!(plan.noise_price());
+            answer["accuracy_price"] = json!(plan.accuracy_price());
             answer["unreadable_cells"] =
                 estimate.columns.iter().map(|column| cells(&column.unreadable)).collect::<Vec<_>>().into();
             let mut clipped = counted(estimate.clipped_rows, 1);
