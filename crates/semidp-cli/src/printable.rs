@@ -75,7 +75,8 @@ mod tests {
 
     #[test]
     fn escaped_json_reads_back_to_the_same() {
-        let value = serde_json::json!({ "na\u{9b}me\u{1b}": ["\u{202e}x\n", "\u{e0041}", 1.5], "b": "\u{7f}" });
+        let value =
+            serde_json::json!({ "na\u{9b}me\u{1b}": ["\u{202e}x\n", "\u{e0041}", 1.5], "b": "\u{7f}" });
         let text = serde_json::to_string_pretty(&value).unwrap();
         let safe = json(&text);
         assert!(!safe.contains(|letter| letter != '\n' && is_hidden(letter)));

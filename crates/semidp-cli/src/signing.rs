@@ -137,8 +137,9 @@ fn create(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
     #[cfg(not(unix))]
     let _ = mode;
-    let written =
-        options.open(path).and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
+    let written = options
+        .open(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
     written.map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => Failure::input(
             format!("--out: {} exists, and keys are never overwritten", path.display()),

@@ -243,7 +243,10 @@ fn without_private_rows() {
         let recipe = suited(algorithm, &Squared);
         let trained = train(algorithm, &recipe, 0, Some(public(80, false)), 1).unwrap();
         assert_eq!(trained.certificate.guarantee.epsilon.get(), 0.0, "{}", algorithm.name());
-        assert!(trained.certificate.events.is_empty() && trained.certificate.verify_allowing_seeded().unwrap().valid);
+        assert!(
+            trained.certificate.events.is_empty()
+                && trained.certificate.verify_allowing_seeded().unwrap().valid
+        );
         assert!(train(algorithm, &recipe, 0, None, 1).is_err());
     }
 }

@@ -328,7 +328,9 @@ fn hopeless_budgets_are_not_spent() {
         assert_eq!(told(&ours, "algorithm"), "throw-away");
         assert!(told(&ours, "algorithm-because").as_str().unwrap().contains("none was used"));
         assert_eq!(ours.certificate.guarantee.epsilon.get(), 0.0);
-        assert!(ours.certificate.events.is_empty() && ours.certificate.verify_allowing_seeded().unwrap().valid);
+        assert!(
+            ours.certificate.events.is_empty() && ours.certificate.verify_allowing_seeded().unwrap().valid
+        );
         assert_eq!(ours.model.weights, train("throw-away", &problem, loss, epsilon, 1).model.weights);
         // Asked for by name, it does what it is told.
         let asked = train("optimal-gain", &problem, loss, epsilon, 1);

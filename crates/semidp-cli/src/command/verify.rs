@@ -78,8 +78,7 @@ impl Finding {
         signer: Option<&PublicKey>,
         allow_seeded: bool,
     ) -> Result<Self, Failure> {
-        let verdict =
-            if allow_seeded { certificate.verify_allowing_seeded() } else { certificate.verify() };
+        let verdict = if allow_seeded { certificate.verify_allowing_seeded() } else { certificate.verify() };
         let (verdict, mut objections) = match verdict {
             Ok(verdict) => {
                 let objections = verdict.objections.clone();
@@ -172,7 +171,10 @@ impl Finding {
             (None, _) => "none".into(),
             (Some(signature), true) => format!("{}, checked against --signer", signature.public_key),
             (Some(signature), false) => {
-                format!("{}, whoever that is: --signer checks it against a key you trust", signature.public_key)
+                format!(
+                    "{}, whoever that is: --signer checks it against a key you trust",
+                    signature.public_key
+                )
             }
         };
         row("signed by".into(), signature);

@@ -31,12 +31,14 @@ pub struct Conduct<'c> {
     /// Private rows that fit into so many bytes are read into memory, others are streamed; without a number they stay
     /// as they are.
     pub memory: Option<u64>,
+    /// Hears of a dangerous budget before it is debited.
+    pub warn: Option<&'c dyn Fn(&str)>,
 }
 
 impl Conduct<'_> {
     /// With noise from here, and nothing else out of the ordinary.
     pub fn new(randomness: Randomness) -> Self {
-        Self { randomness, threads: None, memory: None, ledger: None, keeping: None }
+        Self { randomness, threads: None, memory: None, ledger: None, keeping: None, warn: None }
     }
 
     /// A session that grants no more than the budget, however the noise was calibrated.

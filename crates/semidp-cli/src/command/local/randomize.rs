@@ -12,6 +12,7 @@ use crate::progress;
 use clap::Args;
 use flate2::{Compression, write::GzEncoder};
 use semidp::local::{Header, REPORT_FORMAT, Report, ReportId, ReportLine, seeded_id};
+use semidp::strength::epsilon_note;
 use semidp_accounting::local::{LocalMechanism, RANDOMIZERS, randomizer_named};
 use semidp_accounting::{Adjacency, Arithmetic, Epsilon, RandomSource};
 use semidp_core::{Private, Randomizer, Randomness, RunId, Session};
@@ -150,7 +151,12 @@ impl Randomize {
             Failure::other("internal error: the round is not remembered; please report this")
         })?;
         self.release(&memory, entry, &mut out)?;
-        let certificate = &certificate(&memory, &header, self.mechanism == "auto")?;
+        let mut certificate = certificate(&memory, &header, self.mechanism == "auto")?;
+        if let Some(note) = epsilon_note(certificate.guarantee.epsilon) {
+            output.warn(&note);
+            certificate.notes.push(note);
+        }
+        let certificate = &certificate;
         out.keep()?;
 
         let answer =

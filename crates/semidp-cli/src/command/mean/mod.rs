@@ -7,12 +7,14 @@ use crate::command::plan::refuse_other_promises;
 use crate::failure::Failure;
 use crate::file::{self, Reserved};
 use crate::number;
-use crate::options::{BudgetOptions, LedgerOptions, PromiseOptions, TargetName};
+use crate::options::{BudgetOptions, LedgerOptions, NoiseOptions, PromiseOptions, TargetName};
 use crate::output::Output;
+use crate::signing::SignOptions;
 use clap::{Args, ValueEnum};
 use data::Data;
 use result::Estimate;
-use semidp::mean::{Request, errors};
+use semidp::mean::{Law, Request, errors};
+use semidp::strength::{budget_notes, refuse_weak_noise};
 use semidp_accounting::Adjacency;
 use semidp_core::{Public, Randomness, Session};
 use std::path::PathBuf;
@@ -87,6 +89,9 @@ pub struct Mean {
     budget: BudgetOptions,
 
     #[command(flatten)]
+    noise: NoiseOptions,
+
+    #[command(flatten)]
     promise: PromiseOptions,
 
     #[command(flatten)]
@@ -107,6 +112,9 @@ pub struct Mean {
     /// Write the certificate to this file
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
+
+    #[command(flatten)]
+    sign: SignOptions,
 }
 
 /// A radius, or the wish to learn it.
@@ -163,7 +171,9 @@ impl Mean {
             ("--ledger", self.ledger.path()),
             ("--out", self.out.as_ref()),
             ("--certificate", self.certificate.as_ref()),
+            ("--sign", self.sign.path()),
         ])?;
+        let signing_key = self.sign.open()?;
         let ledger = self.ledger.open()?;
         // What cannot be written should be known before anything is spent.
         let reserve = |option: &str, path: &Option<PathBuf>| {
@@ -199,6 +209,12 @@ impl Mean {
             ));
         }
         let plan = request.plan(data.evidence.as_ref(), data.encoding.width(), rows)?;
+        if let (Some(Law::Gaussian), Some(noise_multiplier)) = (plan.law(), plan.noise_multiplier()) {
+            refuse_weak_noise(noise_multiplier, self.noise.allow_weak_noise)?;
+        }
+        let budget_notes =
+            if plan.law().is_some() { budget_notes(budget, Some(rows as f64)) } else { Vec::new() };
+        budget_notes.iter().for_each(|note| output.warn(note));
         let known = data.provenance(&self, &plan);
         let plan = plan.with_provenance(known);
         let errors = errors(&plan, data.evidence.as_ref(), self.confidence);
@@ -217,6 +233,10 @@ impl Mean {
             let check = "a strict check of the rows came first: that it passed, or which column failed it, is \
                          covered by no guarantee";
             release.certificate.not_covered.push(check.into());
+        }
+        release.certificate.notes.extend(budget_notes);
+        if let Some(key) = signing_key {
+            key.sign(&mut release.certificate)?;
         }
         let estimate = Estimate {
             columns: data.encoding.names().to_vec(),

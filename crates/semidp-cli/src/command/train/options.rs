@@ -3,7 +3,8 @@
 use super::keep::KeepOptions;
 use crate::failure::Failure;
 use crate::number;
-use crate::options::{BudgetOptions, LedgerOptions, PromiseOptions, Sampling};
+use crate::options::{BudgetOptions, LedgerOptions, NoiseOptions, PromiseOptions, Sampling};
+use crate::signing::SignOptions;
 use crate::table;
 use clap::{Args, ValueEnum};
 use semidp::train::{ALGORITHMS, Alpha, Average, Batches, Given, PublicGradient, Schedule, WarmStart};
@@ -82,6 +83,9 @@ pub struct Train {
     pub budget: BudgetOptions,
 
     #[command(flatten)]
+    pub noise: NoiseOptions,
+
+    #[command(flatten)]
     pub promise: PromiseOptions,
 
     #[command(flatten)]
@@ -106,6 +110,9 @@ pub struct Train {
     /// Write the certificate to this file; the model holds it too
     #[arg(long, value_name = "FILE")]
     pub certificate: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub sign: SignOptions,
 }
 
 /// What is chosen from public rows, counts and theory unless it is given.
@@ -322,6 +329,7 @@ impl HyperOptions {
             hessian_regularisation: self.hessian_regularisation,
             randomizer: self.randomizer,
             schedule: self.schedule,
+            allow_weak_noise: false,
         }
     }
 }
