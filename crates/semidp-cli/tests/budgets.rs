@@ -74,19 +74,21 @@ fn under_add_remove_the_files_count_does_not_matter() {
 fn weak_noise_is_refused_before_anything_is_spent() {
     let files = Files::new("budgets-weak", Target::Number);
     let ledger = files.path("budget.ledger");
-    json(&format!("ledger init --ledger {ledger} --dataset d --epsilon 100 --delta 0.9"));
+    json(&format!("ledger init --ledger {ledger} --dataset d --epsilon 20 --delta 0.999"));
     let both = format!(
         "--private {} --public {} --ledger {ledger} --dataset d",
         files.path("private.csv"),
         files.path("public.csv")
     );
-    let train =
-        format!("train {both} --target y --checkpoint none --out {} --steps 50", files.path("model.json"));
+    let train = format!(
+        "train {both} --target y --checkpoint none --out {} --steps 10 --sample-rate 0.01",
+        files.path("model.json")
+    );
     let before = json(&format!("ledger show --ledger {ledger}"));
     for command in [
-        format!("mean {both} --columns a,b --estimator gaussian --epsilon 1 --delta 0.95"),
-        format!("{train} --algorithm semi-dp-sgd --epsilon 1 --delta 0.8"),
-        format!("{train} --algorithm dp-sgd --epsilon 1 --delta 0.8"),
+        format!("mean {both} --columns a,b --estimator gaussian --epsilon 10 --delta 0.98"),
+        format!("{train} --algorithm semi-dp-sgd --epsilon 1 --delta 0.2"),
+        format!("{train} --algorithm dp-sgd --epsilon 1 --delta 0.08"),
     ] {
         let ran = run(&command);
         check_refusal(&command, &ran, &["noise-multiplier", "0.3"]);

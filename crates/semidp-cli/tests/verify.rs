@@ -218,7 +218,7 @@ fn what_every_verb_issues_verifies() {
     commands.push(format!("{train} --algorithm semi-dp-sgd --rho 0.5"));
     commands.push(format!("{train} --algorithm semi-dp-sgd --epsilon 4 --delta 1e-5 --sampling poisson --sample-rate 1 --steps 3"));
     commands.push(format!("{train} --algorithm throw-away"));
-    commands.push(format!("{train} --algorithm auto --epsilon 1e-3 --delta 1e-9"));
+    commands.push(format!("{train} --algorithm auto --epsilon 1e-2 --delta 1e-6"));
     for algorithm in ["auto", "semi-ldp-sgd", "ldp-sgd", "semi-ldp-gain"] {
         commands.push(format!("{train} --trust local --algorithm {algorithm} --epsilon 4"));
     }
