@@ -14,7 +14,7 @@ from . import _native
 from .errors import DeclassifiedWarning, InvalidParameterError, NotPrivateWarning, SemidpWarning, _in_python
 
 #: Options that are there or not.
-_FLAGS = ("again", "exact", "idealised", "no_intercept", "strict")
+_FLAGS = ("again", "allow_seeded", "allow_weak_noise", "exact", "idealised", "no_intercept", "strict")
 
 
 def words(command: str | Sequence[str], options: Mapping[str, Any]) -> list[str]:
@@ -109,11 +109,11 @@ class Certificate(Answer):
         """Which data sets must look alike."""
         return str(self["guarantee"]["adjacency"])
 
-    def verify(self) -> Answer:
+    def verify(self, *, allow_seeded: bool = False) -> Answer:
         """Recomputes the guarantee from the events; see :func:`semidp.verify`."""
         from .accounting import verify
 
-        return verify(self)
+        return verify(self, allow_seeded=allow_seeded)
 
     def __repr__(self) -> str:
         covered = "" if not self.get("not_covered") else f", not_covered={self['not_covered']!r}"

@@ -17,14 +17,18 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from . import _native, _tables
 from ._ask import Answer, Certificate, tell, words
 from ._files import Files, write_whole
-from ._parameters import DELTA, EPSILON, FLAGS, PASSED_ON, pair, seed_of
+from ._parameters import FLAGS, PASSED_ON, pair, seed_of
+from .accounting import Accountant
 from ._public import PublicData, surroundings
 from ._rows import coerced, finite_frame, label_vector, missing_labels, rows_at, without_values
 from .errors import (
     InvalidParameterError,
     PrivacyLeakWarning,
+    PrivateScoreWarning,
     PublicDataRequiredError,
     PublicRowsNotTransformedWarning,
+    SemidpError,
+    SemidpWarning,
 )
 
 Self = TypeVar("Self", bound="PrivateLinearModel")
@@ -95,7 +99,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         domain: str = "everywhere",
         feature_range: tuple[float, float] | None = None,
         schema: dict[str, Any] | str | os.PathLike[str] | None = None,
-        strict: bool = True,
+        strict: bool = False,
+        allow_weak_noise: bool = False,
         ledger: str | os.PathLike[str] | None = None,
         dataset: str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -128,6 +133,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         self.feature_range = feature_range
         self.schema = schema
         self.strict = strict
+        self.allow_weak_noise = allow_weak_noise
         self.ledger = ledger
         self.dataset = dataset
         self.checkpoint = checkpoint
@@ -195,6 +201,12 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         self._encode_labels(y, y_public, not_covered)
         if self.strict:
             not_covered.append(CHECKED)
+            warnings.warn(
+                "strict=True checks private rows: whether it refuses them is an exact fact about single rows, which no guarantee covers; "
+                "strict=False, the default, treats such rows like all others",
+                PrivacyLeakWarning,
+                stacklevel=3,
+            )
         names = self._column_names()
         label = _tables.LABEL
         while label in names:
@@ -205,6 +217,40 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         text, self.answer_ = self._train(tables, label, names, not_covered)
         self.certificate_ = Certificate(self.answer_["certificate"])
         self._take(text)
+        self._add_up()
+
+    def _add_up(self) -> None:
+        """Warns of what this object has spent in all its fits, where no ledger adds them up."""
+        if self.ledger is not None or not self.certificate_["events"] or self.certificate_["guarantee"]["epsilon"] is None:
+            return
+        # A list of its own, so that copies of this object go on by themselves.
+        self._fits = [*getattr(self, "_fits", []), self.certificate_]
+        if len(self._fits) < 2:
+            return
+        adjacency = self.certificate_.adjacency
+        together = [fit for fit in self._fits if fit.adjacency == adjacency]
+        delta = max(fit.delta for fit in together)
+        try:
+            accountant = Accountant(adjacency=adjacency)
+            for fit in together:
+                accountant.compose(fit)
+            total = f"epsilon {accountant.epsilon(delta):.3g} at delta {delta:.3g} ({adjacency})"
+        except SemidpError:
+            # No accountant knows all of these events together.
+            total = f"epsilon {sum(fit.epsilon for fit in together):.3g} at delta {sum(fit.delta for fit in together):.3g} ({adjacency})"
+        warnings.warn(
+            f"this object has fitted private rows {len(self._fits)} times without a ledger: if they were the same rows, {len(together)} fits "
+            f"together cost {total}; ledger=... and dataset=... keep count, and refuse what is too much",
+            SemidpWarning,
+            stacklevel=4,
+        )
+
+    def _warn_of_score(self) -> None:
+        warnings.warn(
+            "this score is exact: if the rows are private, it is a release that NO epsilon covers",
+            PrivateScoreWarning,
+            stacklevel=3,
+        )
 
     def _check_own_parameters(self, has_public: bool) -> None:
         """Refuses what the command would not see."""
@@ -213,6 +259,18 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                 raise InvalidParameterError(f"{name} must be True or False", parameter=name)
         if self.on_step is not None and not callable(self.on_step):
             raise InvalidParameterError("on_step must be a function of the steps done and of all steps", parameter="on_step")
+        if self.epsilon is None and self.rho is None and self._spends(has_public):
+            raise InvalidParameterError(
+                "epsilon must be given, or rho: nobody else chooses what may be spent on private rows",
+                hint=f"{type(self).__name__}(epsilon=1.0, delta=1e-6), with delta far below one over the number of private rows",
+                parameter="epsilon",
+            )
+        if self.rho is None and self.delta is None and self._spends(has_public) and not self._is_local():
+            raise InvalidParameterError(
+                "delta must be given with epsilon: training adds Gaussian noise, which has one",
+                hint=f"{type(self).__name__}(epsilon={self.epsilon!r}, delta=1e-6), far below one over the number of private rows",
+                parameter="delta",
+            )
         if self.epsilon is not None and self.rho is not None:
             raise InvalidParameterError("epsilon and rho must not both be given: each is a budget", parameter="rho")
         for name in ("feature_range", "target_range"):
@@ -224,6 +282,13 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                 raise InvalidParameterError(f"{name} must be left out with public rows, which teach it", parameter=name)
             if self.schema is not None:
                 raise InvalidParameterError(f"{name} must be left out with a schema, which says it", parameter=name)
+
+    def _spends(self, has_public: bool) -> bool:
+        """Whether a fit needs a budget."""
+        return self.algorithm != "non-private" and not (self.algorithm == "throw-away" and has_public)
+
+    def _is_local(self) -> bool:
+        return self.trust == "local" or "ldp" in str(self.algorithm)
 
     def _numeric(self, X: Any, X_public: Any) -> list[bool] | None:
         """Which columns are numbers, if not all are. The schema says so, or the public rows: a cell of a private row never does."""
@@ -395,12 +460,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             )
         classes = self._classes_count()
         options: dict[str, Any] = {name: getattr(self, name) for name in PASSED_ON}
-        if self.epsilon is None and self.rho is None:
-            options["epsilon"] = EPSILON
-        is_local = self.trust == "local" or "ldp" in str(self.algorithm)
-        if self.delta is None and not is_local:
-            options["delta"] = DELTA
-        if self.algorithm == "non-private" or (self.algorithm == "throw-away" and has_public):
+        if not self._spends(has_public):
             options.update(epsilon=None, delta=None, rho=None)
         options.update(
             task=self._task,
@@ -409,6 +469,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             loss=self._loss(classes),
             warm_start=self.start,
             no_intercept=not self.fit_intercept,
+            allow_weak_noise=bool(self.allow_weak_noise),
             seed=seed_of(self.random_state),
             out="model",
             checkpoint=None if self.resume is not None else "none" if self.checkpoint is None else self.checkpoint,

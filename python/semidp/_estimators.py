@@ -20,8 +20,8 @@ from .errors import InvalidParameterError, PrivacyLeakWarning, UnknownClassError
 _PARAMETERS = """
     Parameters
     ----------
-    epsilon, delta, rho : the budget of a fit: ``epsilon`` (1 by default) at ``delta`` (1e-6 by default; none with local trust, where epsilon
-        is pure), or ``rho`` of zCDP, in which case epsilon is stated at ``delta``.
+    epsilon, delta, rho : the budget of a fit, which must be given: ``epsilon`` at ``delta`` (none with local trust, where epsilon is pure), or
+        ``rho`` of zCDP, in which case epsilon is stated at ``delta``. An object that fits more than once spends it each time.
     adjacency : ``"replace-one"`` (the number of private rows is public) or ``"add-remove"`` (it is secret; ``sample_rate`` and
         ``expected_batch`` must be given).
     trust : ``"central"``, or ``"local"``: each private row is randomised on its own before anybody sees it.
@@ -33,8 +33,10 @@ _PARAMETERS = """
     feature_range : least and greatest value of every feature, for fits without public rows. Numbers beyond are moved to the nearer end.
     schema : what columns mean, as ``semidp schema`` writes it (a dictionary or a path), the labels in a column ``y``; learned from public rows
         unless given.
-    strict : refuse missing and infinite numbers and unknown labels in private rows. That the check passed is covered by no guarantee, and the
-        certificate says so. ``False`` replaces such numbers by what public rows say, and leaves rows with unknown labels out of all sums.
+    strict : ``False``, the default, replaces missing and infinite numbers in private rows by what public rows say, and leaves rows with unknown
+        labels out of all sums. ``True`` refuses such rows: whether the check passes is an exact fact about private rows that no guarantee
+        covers, and a warning and the certificate say so.
+    allow_weak_noise : accept Gaussian noise below 0.3 times the clip norm, in which a single step shows whether a row took part in it.
     ledger, dataset : the ledger that pays, and the name of the private rows in it.
     checkpoint, resume : where to keep the run while it lasts, and where to go on from.
     on_step : called before the first step and after each with the number of steps done and of all steps. An exception ends the fit; what
@@ -164,6 +166,11 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
         """The predicted numbers, a row each."""
         return np.ascontiguousarray(self._scores(X)[:, 0])
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R squared of the predictions for these rows, exactly: of private rows that is a release which no epsilon covers."""
+        self._warn_of_score()
+        return float(super().score(X, y, sample_weight))
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
@@ -231,6 +238,11 @@ class _Classifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
         places = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[places])
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The accuracy of the predictions for these rows, exactly: of private rows that is a release which no epsilon covers."""
+        self._warn_of_score()
+        return float(super().score(X, y, sample_weight))
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
@@ -271,7 +283,7 @@ class HuberRegressor(_Regressor):
     >>> from semidp import HuberRegressor
     >>> rows = np.random.default_rng(0)
     >>> X = rows.normal(size=(5000, 3)); y = X @ [1.0, -2.0, 0.5] + rows.standard_t(df=2, size=5000)
-    >>> model = HuberRegressor(epsilon=2.0).fit(X[300:], y[300:], X_public=X[:300], y_public=y[:300])
+    >>> model = HuberRegressor(epsilon=2.0, delta=1e-6).fit(X[300:], y[300:], X_public=X[:300], y_public=y[:300])
     >>> bool(abs(model.coef_ - [1.0, -2.0, 0.5]).max() < 0.2)
     True
     """
@@ -342,7 +354,7 @@ class LinearSVC(_Classifier):
     >>> from semidp import LinearSVC
     >>> rows = np.random.default_rng(0)
     >>> X = rows.normal(size=(5000, 3)); y = X @ [1.0, -2.0, 0.5] > 0.3 * rows.normal(size=5000)
-    >>> model = LinearSVC(epsilon=2.0).fit(X[300:], y[300:], X_public=X[:300], y_public=y[:300])
+    >>> model = LinearSVC(epsilon=2.0, delta=1e-6).fit(X[300:], y[300:], X_public=X[:300], y_public=y[:300])
     >>> bool(model.score(X, y) > 0.8)
     True
     """

@@ -36,11 +36,8 @@ PASSED_ON = (
     "threads",
 )
 
-#: The epsilon of a budget that has neither one nor a rho, and the delta of a central one that has none.
-EPSILON = 1.0
-DELTA = 1e-6
 #: Parameters that are either true or false.
-FLAGS = ("fit_intercept", "strict", "copy_X")
+FLAGS = ("fit_intercept", "strict", "copy_X", "allow_weak_noise")
 
 
 class Parameters(TypedDict, total=False):
@@ -69,6 +66,7 @@ class Parameters(TypedDict, total=False):
     feature_range: tuple[float, float] | None
     schema: dict[str, Any] | str | os.PathLike[str] | None
     strict: bool
+    allow_weak_noise: bool
     ledger: str | os.PathLike[str] | None
     dataset: str | None
     checkpoint: str | os.PathLike[str] | None

@@ -41,8 +41,23 @@ class PublicData:
 
 #: Parts of scikit-learn that hand a call on and change nothing.
 _HARMLESS = ("sklearn.base", "sklearn.pipeline", "sklearn.utils", "sklearn._config", "sklearn.frozen")
-#: Steps of pipelines that learn nothing from the rows they are given.
-_FIXED = ("FrozenEstimator", "FunctionTransformer")
+#: Steps of scikit-learn that learn nothing from the rows they are given, and treat each row on its own. Every other step counts as fitted on
+#: private rows: a FunctionTransformer among them, whose function is handed all rows at once, and any class of somebody else's.
+_FIXED = frozenset(
+    {
+        "sklearn.frozen._frozen.FrozenEstimator",
+        "sklearn.preprocessing._data.Normalizer",
+        "sklearn.preprocessing._data.Binarizer",
+        "sklearn.feature_extraction.text.HashingVectorizer",
+        "sklearn.feature_extraction._hash.FeatureHasher",
+    }
+)
+
+
+def _is_fixed(step: Any) -> bool:
+    """Whether a step is one of those; a subclass of theirs, which may do anything, is not."""
+    kind = type(step)
+    return f"{kind.__module__}.{kind.__qualname__}" in _FIXED
 
 
 @dataclass
@@ -69,7 +84,7 @@ def surroundings(is_opaque: bool) -> Surroundings:
         if where == "sklearn.pipeline" and hasattr(owner, "steps") and hasattr(owner, "transform_input") and id(owner) not in pipelines:
             pipelines.add(id(owner))
             before = [(name, step) for name, step in owner.steps[:-1] if step is not None and not isinstance(step, str)]
-            found.fitted_steps += [name for name, step in before if type(step).__name__ not in _FIXED]
+            found.fitted_steps += [name for name, step in before if not _is_fixed(step)]
             if is_opaque or "X_public" not in (owner.transform_input or []):
                 found.private_only += [name for name, _ in before]
         elif where.startswith("sklearn.model_selection"):

@@ -116,12 +116,20 @@ def calibrate(
     return ask("calibrate", options)
 
 
-def verify(certificate: Mapping[str, Any] | str | os.PathLike[str]) -> Answer:
-    """Recomputes the guarantee of a certificate from its events, with both accountants.
+def verify(
+    certificate: Mapping[str, Any] | str | os.PathLike[str],
+    *,
+    signer: str | os.PathLike[str] | None = None,
+    allow_seeded: bool = False,
+) -> Answer:
+    """Recomputes the guarantee of a certificate from its events, with both accountants, and compares them with what else it states.
 
     Parameters
     ----------
     certificate : a certificate or an answer that holds one, as a dictionary, as JSON, or as the path of a file.
+    signer : the file of the institution's public key (``semidp keygen``): a certificate that it did not sign, or that was altered since, is
+        not valid.
+    allow_seeded : accept noise that was drawn from a seed, for tests and demonstrations: it is **not private**.
 
     Returns
     -------
@@ -149,7 +157,7 @@ def verify(certificate: Mapping[str, Any] | str | os.PathLike[str]) -> Answer:
                 f"certificate must be a dictionary, JSON, or a path, got a {type(certificate).__name__}", parameter="certificate"
             )
         # An absolute path, as one that begins with a dash would be taken for an option.
-        return ask(["verify", os.path.abspath(path)], {})
+        return ask(["verify", os.path.abspath(path)], {"signer": signer, "allow_seeded": allow_seeded})
 
 
 class Accountant:

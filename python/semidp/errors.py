@@ -41,6 +41,7 @@ __all__ = [
     "NotPrivateWarning",
     "OutOfRangeError",
     "PrivacyLeakWarning",
+    "PrivateScoreWarning",
     "PublicDataRequiredError",
     "PublicRowsNotTransformedWarning",
     "RunInterruptedError",
@@ -63,6 +64,7 @@ __all__ = [
     "UnreadableError",
     "UnsuitableError",
     "UnsupportedTypeError",
+    "WeakNoiseError",
     "WrongKindError",
 ]
 
@@ -195,6 +197,10 @@ class UnsuitableError(InputError):
     """An estimator does not fit the budget or the rows."""
 
 
+class WeakNoiseError(InputError):
+    """The budget leads to noise so small that a single step shows whether a row took part in it."""
+
+
 class TooFewPublicRowsError(InputError):
     """Something cannot be learned from so few public rows."""
 
@@ -297,6 +303,10 @@ class DeclassifiedWarning(NotPrivateWarning):
 
 class PrivacyLeakWarning(SemidpWarning):
     """Something was taken from private rows that no guarantee covers. The certificate says so, too."""
+
+
+class PrivateScoreWarning(PrivacyLeakWarning):
+    """A score is exact: that of private rows is a release that no epsilon covers."""
 
 
 class PublicRowsNotTransformedWarning(SemidpWarning):

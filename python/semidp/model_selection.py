@@ -17,7 +17,6 @@ from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import KFold, ParameterGrid, StratifiedKFold
 
-from ._parameters import EPSILON
 from ._public import PublicData
 from ._rows import rows_at
 from .errors import InvalidParameterError, SemidpWarning
@@ -69,7 +68,7 @@ def select_on_public(
     >>> from semidp.model_selection import select_on_public
     >>> rows = np.random.default_rng(0)
     >>> X = rows.normal(size=(600, 3)); y = X @ [1.0, 2.0, 3.0] + rows.normal(size=600)
-    >>> chosen = select_on_public(LinearRegression(epsilon=1.0), {"l2": [None, 100.0]}, PublicData(X, y), n_private=20_000)
+    >>> chosen = select_on_public(LinearRegression(epsilon=1.0, delta=1e-6), {"l2": [None, 100.0]}, PublicData(X, y), n_private=20_000)
     >>> chosen.best_params
     {'l2': None}
     """
@@ -108,13 +107,14 @@ def _fold(
     training = np.random.default_rng(seed).permutation(training)
     private, public = np.split(training, [max(1, round(share * len(training)))])
     model.set_params(random_state=seed, ledger=None, dataset=None, checkpoint=None, resume=None, strict=False)
-    if n_private is not None and model.rho is None:
-        epsilon = EPSILON if model.epsilon is None else model.epsilon
-        model.set_params(epsilon=min(_LARGEST_EPSILON, epsilon * max(1.0, n_private / len(private))))
+    # Stand-ins are public: their noise need not hide anybody.
+    model.set_params(allow_weak_noise=True)
+    if n_private is not None and model.epsilon is not None:
+        model.set_params(epsilon=min(_LARGEST_EPSILON, model.epsilon * max(1.0, n_private / len(private))))
     if is_classifier(model) and model.classes is None:
         model.set_params(classes=np.unique(y))
     with warnings.catch_warnings():
         # All of these rows are public: there is nothing to warn of.
         warnings.simplefilter("ignore", SemidpWarning)
         model.fit(rows_at(X, private), y[private], X_public=rows_at(X, public), y_public=y[public])
-    return float(score(model, rows_at(X, held_out), y[held_out]))
+        return float(score(model, rows_at(X, held_out), y[held_out]))

@@ -97,7 +97,7 @@ def test_a_cell_of_text_in_a_frame_is_not_refused(public: Any) -> None:
     plain, other = (fitted(LinearRegression, rows, NUMBERS[200:], public, NUMBERS[:200]).coef_ for rows in (private, odd))
     assert np.linalg.norm(other - plain) < 0.05
     with pytest.raises(errors.UnsupportedTypeError):
-        LinearRegression().fit(odd, NUMBERS[200:], X_public=pd.DataFrame(X[:200], columns=list("abc")), y_public=NUMBERS[:200])
+        LinearRegression(epsilon=1.0, delta=1e-6).fit(odd, NUMBERS[200:], X_public=pd.DataFrame(X[:200], columns=list("abc")), y_public=NUMBERS[:200])
 
 
 def test_means_have_the_columns_that_public_rows_or_users_say() -> None:
@@ -125,7 +125,7 @@ def test_reports_hang_on_nobody_else(library: Callable[[Any], Any]) -> None:
 
 
 def test_the_number_of_rows_is_secret_under_add_remove() -> None:
-    model = LogisticRegression(adjacency="add-remove", sample_rate=0.1, expected_batch=100.0, strict=False)
+    model = LogisticRegression(epsilon=1.0, delta=1e-6, adjacency="add-remove", sample_rate=0.1, expected_batch=100.0, strict=False)
     private = X[200:]
     for rows, labels in [(private, CODES[200:-1]), (private, np.c_[CODES, CODES][200:]), (private[:, :0], CODES[200:]), (private[0], CODES[200:])]:
         with pytest.raises(errors.SemidpError) as refused:
@@ -140,7 +140,7 @@ def test_rows_in_an_opaque_object_are_transformed_by_nobody() -> None:
     from sklearn.preprocessing import StandardScaler
 
     with sklearn.config_context(enable_metadata_routing=True):
-        steps = [("scale", FrozenEstimator(StandardScaler().fit(X[:200]))), ("model", LinearRegression(random_state=1))]
+        steps = [("scale", FrozenEstimator(StandardScaler().fit(X[:200]))), ("model", LinearRegression(epsilon=1.0, delta=1e-6, random_state=1))]
         pipeline = Pipeline(steps, transform_input=["X_public"])
         with pytest.warns(errors.PublicRowsNotTransformedWarning):
             pipeline.fit(X[200:], NUMBERS[200:], public=PublicData(X[:200], NUMBERS[:200]))
@@ -171,12 +171,12 @@ def test_what_no_command_sees_is_checked(parameters: dict[str, Any], name: str) 
 def test_tables_and_columns_are_named() -> None:
     public = pd.DataFrame(X[:200], columns=list("abc")).assign(a=pd.Series([None] * 200, dtype=object))
     with pytest.raises(errors.EmptyColumnError) as refused:
-        LinearRegression(strict=False).fit(pd.DataFrame(X[200:], columns=list("abc")), NUMBERS[200:], X_public=public, y_public=NUMBERS[:200])
+        LinearRegression(epsilon=1.0, delta=1e-6, strict=False).fit(pd.DataFrame(X[200:], columns=list("abc")), NUMBERS[200:], X_public=public, y_public=NUMBERS[:200])
     assert refused.value.parameter == "X_public"
     assert "columns" not in str(refused.value.hint)
     with pytest.raises(errors.InvalidParameterError) as refused_labels:
-        LinearRegression().fit(X[200:], NUMBERS[200:], X_public=X[:200], y_public=np.full(200, 3.0))
+        LinearRegression(epsilon=1.0, delta=1e-6).fit(X[200:], NUMBERS[200:], X_public=X[:200], y_public=np.full(200, 3.0))
     assert refused_labels.value.parameter == "y_public"
     with pytest.raises(errors.SemidpError) as refused_constant:
-        LinearRegression().fit(X[200:], NUMBERS[200:], X_public=np.ones((200, 3)), y_public=NUMBERS[:200])
+        LinearRegression(epsilon=1.0, delta=1e-6).fit(X[200:], NUMBERS[200:], X_public=np.ones((200, 3)), y_public=NUMBERS[:200])
     assert refused_constant.value.parameter != "there"

@@ -35,11 +35,11 @@ private = X[~volunteers], y[~volunteers]
 print(f"{len(private[0]):,} private and {volunteers.sum():,} public people, {X.shape[1]} columns.")
 
 # Text and numbers go in as they are: which categories there are, how numbers are scaled and what stands in for a missing cell is
-# learned from the public people, never from the private ones. `strict=False` because these rows do have missing cells.
+# learned from the public people, never from the private ones.
 models = {
-    "public rows alone (throw-away), epsilon 0": semidp.LogisticRegression(algorithm="throw-away", strict=False),
-    "everybody private (dp-sgd), epsilon 0.1": semidp.LogisticRegression(algorithm="dp-sgd", epsilon=0.1, delta=1e-6, strict=False),
-    "semi-DP (the autopilot), epsilon 0.1": semidp.LogisticRegression(epsilon=0.1, delta=1e-6, strict=False),
+    "public rows alone (throw-away), epsilon 0": semidp.LogisticRegression(algorithm="throw-away"),
+    "everybody private (dp-sgd), epsilon 0.1": semidp.LogisticRegression(algorithm="dp-sgd", epsilon=0.1, delta=1e-6),
+    "semi-DP (the autopilot), epsilon 0.1": semidp.LogisticRegression(epsilon=0.1, delta=1e-6),
 }
 for name, model in models.items():
     model.fit(*private, public=public)

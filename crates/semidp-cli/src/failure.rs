@@ -182,6 +182,11 @@ impl From<semidp::Error> for Failure {
                     format!("the same command with --resume {checkpoint} goes on; the budget is spent once");
                 Self::new(OTHER, message, Some(hint))
             }
+            semidp::Error::WeakNoise { .. } => Self::input(
+                message,
+                "take a --delta far below one over the number of private rows, or a smaller --epsilon; --allow-weak-noise accepts \
+                 such noise",
+            ),
             semidp::Error::Unsuitable { .. } => Self::input(
                 message,
                 "`--estimator auto` takes the best that fits; `semidp plan mean` compares all of them",

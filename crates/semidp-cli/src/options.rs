@@ -146,6 +146,14 @@ impl BudgetOptions {
     }
 }
 
+/// How little noise is accepted.
+#[derive(Args, Clone, Copy)]
+pub struct NoiseOptions {
+    /// Accept Gaussian noise below 0.3 times the clip norm, in which a single step shows whether a row took part in it
+    #[arg(long)]
+    pub allow_weak_noise: bool,
+}
+
 /// Which ledger pays.
 #[derive(Args, Clone)]
 pub struct LedgerOptions {

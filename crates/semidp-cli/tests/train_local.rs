@@ -40,7 +40,7 @@ fn everybody_is_promised_pure_epsilon() {
             assert_eq!(certificate["guarantee"]["trust"], "local");
             assert_eq!((&certificate["arithmetic"], &certificate["releases"]), (&json!("exact"), &json!(1)));
             assert_eq!(hyper(&answer, "randomizer"), (json!("rank-privunit"), "theory".into()));
-            assert_eq!(json(&format!("verify {}", files.path("model.json")))["valid"], true);
+            assert_eq!(json(&format!("verify --allow-seeded {}", files.path("model.json")))["valid"], true);
             if chosen != "ldp-sgd" {
                 assert!(number(&files.evaluate(), metric) > least, "{name} {algorithm}");
             }

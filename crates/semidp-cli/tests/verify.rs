@@ -1,8 +1,10 @@
 //! `semidp verify`.
 
 mod common;
+mod rows;
 
 use common::{Ran, check_refusal, folder, json, number, refused, run, run_with_input};
+use rows::{Files, Target};
 use serde_json::{Value, json};
 
 fn verify(value: &Value) -> (Ran, Value) {
@@ -133,12 +135,185 @@ fn the_table_says_no_where_it_must() {
 }
 
 #[test]
-fn warns_of_a_seed() {
-    let seeded = with(&unsampled()["certificate"], "/random_source", json!("seeded"));
-    let ran = run_with_input("verify - --json", &seeded.to_string());
+fn seeded_noise_is_not_valid_unless_allowed() {
+    let files = Files::new("verify-seeded", Target::Number);
+    let mean = format!(
+        "mean --private {} --public {} --columns a,b --epsilon 1 --delta 1e-6 --seed 1",
+        files.path("private.csv"),
+        files.path("public.csv")
+    );
+    let answer = json(&format!("{mean} --quiet"));
+    rejected(&answer, "NOT private");
+    rejected(&answer["certificate"], "seed");
+    let ran = run_with_input("verify - --json --allow-seeded", &answer.to_string());
     assert_eq!(ran.code, 0);
     assert!(ran.stderr.starts_with("warning: ") && ran.stderr.contains("not private"), "{}", ran.stderr);
-    assert_eq!(run_with_input("verify - --json --quiet", &seeded.to_string()).stderr, "");
+    let table = run_with_input("verify - --quiet", &answer.to_string());
+    assert_eq!(table.code, 1);
+    assert!(table.stdout.contains("NOT private against anyone"), "{}", table.stdout);
+    // The events of a release without the noise that they claim.
+    rejected(&with(&answer["certificate"], "/random_source", json!("none")), "random_source");
+}
+
+#[test]
+fn the_table_shows_where_noise_came_from_and_how_it_was_computed() {
+    let ran = run_with_input("verify -", &unsampled()["certificate"].to_string());
+    for words in ["arithmetic", "idealised", "random source", "nothing was drawn here", "signed by"] {
+        assert!(ran.stdout.contains(words), "{words}: {}", ran.stdout);
+    }
+}
+
+/// The reviewer's three: trust raised by hand, the events removed, and hyper-parameters of another run.
+#[test]
+fn a_certificate_that_contradicts_itself_is_refused() {
+    let central = &unsampled()["certificate"];
+    rejected(&with(central, "/guarantee/trust", json!("local")), "trust");
+    let mut emptied = central.clone();
+    emptied["events"] = json!([]);
+    emptied["releases"] = json!(0);
+    emptied["guarantee"]["epsilon"] = json!(0.0);
+    emptied["accountants"] = json!({ "pld": null, "rdp": null });
+    emptied["hyperparameters"] = json!([
+        { "name": "noise-multiplier", "value": 184.0, "source": "calibration" },
+        { "name": "steps", "value": 609, "source": "theory" },
+    ]);
+    rejected(&emptied, "there are no events");
+    rejected(&with(central, "/hyperparameters/0/value", json!(184.0)), "noise_multiplier");
+    rejected(&with(central, "/hyperparameters/1/value", json!(2)), "steps");
+}
+
+/// Every verb that issues certificates issues such as verify, whatever the algorithm, adjacency and sampling.
+#[test]
+fn what_every_verb_issues_verifies() {
+    let files = Files::new("verify-conformance", Target::Number);
+    let both = format!("--private {} --public {}", files.path("private.csv"), files.path("public.csv"));
+    let mut commands = Vec::new();
+    let mean = format!("mean {both} --columns a,b");
+    for budget in ["--epsilon 1 --delta 1e-6", "--epsilon 1", "--rho 0.1", "--epsilon 1 --idealised"] {
+        commands.push(format!("{mean} {budget}"));
+    }
+    for estimator in ["throw-away", "gaussian", "laplace", "k-norm", "weighted-gaussian"] {
+        commands.push(format!("{mean} --estimator {estimator} --epsilon 1 --delta 1e-6"));
+    }
+    commands.push(format!("mean --public {} --columns a,b --epsilon 1", files.path("public.csv")));
+    let train = format!("train {both} --target y --out {} --checkpoint none", files.path("model.json"));
+    for algorithm in [
+        "auto",
+        "semi-dp-sgd",
+        "semi-dp-sgd-accelerated",
+        "dp-sgd",
+        "optimal-gain",
+        "pda-md",
+        "pda-first-order",
+    ] {
+        commands.push(format!("{train} --algorithm {algorithm} --epsilon 4 --delta 1e-5 --steps 20"));
+        let secret = "--adjacency add-remove --sample-rate 0.1 --expected-batch 90";
+        commands
+            .push(format!("{train} --algorithm {algorithm} --epsilon 4 --delta 1e-5 --steps 20 {secret}"));
+    }
+    for sampling in ["poisson", "fixed-size", "one-pass", "in-order", "none"] {
+        let budget = "--algorithm semi-dp-sgd --epsilon 4 --delta 1e-5 --steps 7";
+        commands.push(format!("{train} {budget} --sampling {sampling}"));
+    }
+    commands.push(format!("{train} --algorithm semi-dp-sgd --rho 0.5"));
+    commands.push(format!("{train} --algorithm semi-dp-sgd --epsilon 4 --delta 1e-5 --sampling poisson --sample-rate 1 --steps 3"));
+    commands.push(format!("{train} --algorithm throw-away"));
+    commands.push(format!("{train} --algorithm auto --epsilon 1e-2 --delta 1e-6"));
+    for algorithm in ["auto", "semi-ldp-sgd", "ldp-sgd", "semi-ldp-gain"] {
+        commands.push(format!("{train} --trust local --algorithm {algorithm} --epsilon 4"));
+    }
+    for command in commands {
+        let answer = json(&format!("{command} --quiet"));
+        let (ran, verdict) = verify(&answer);
+        assert_eq!(
+            (ran.code, &verdict["objections"]),
+            (0, &json!([])),
+            "{command}: {}",
+            answer["certificate"]
+        );
+    }
+    let people = files.write("people.csv", &common::people::people(50));
+    let reports = files.path("reports.jsonl");
+    let randomize = format!("local randomize --data {people} --out {reports} --radius 2");
+    for again in ["", "--round 2", "--round 2 --again --mechanism duchi"] {
+        let answer = json(&format!("{randomize} --epsilon 2 {again} --quiet"));
+        assert_eq!(verify(&answer).0.code, 0, "{}", answer["certificate"]);
+    }
+    let answer = json(&format!("local aggregate --reports {reports}"));
+    assert_eq!(verify(&answer).0.code, 0, "{}", answer["certificate"]);
+    // A reference that was trained in the open promises nothing, and is never valid.
+    let open = json(&format!("{train} --algorithm non-private --quiet"));
+    let (ran, verdict) = verify(&open);
+    assert_eq!((ran.code, &verdict["valid"]), (1, &json!(false)));
+}
+
+#[test]
+fn signatures_tell_what_an_institution_issued() {
+    let files = Files::new("verify-signed", Target::Number);
+    let (key, other) = (files.path("clinic.key"), files.path("other.key"));
+    for path in [&key, &other] {
+        let made = json(&format!("keygen --out {path}"));
+        assert_eq!(made["public_key_file"], format!("{path}.pub"));
+        refused(&format!("keygen --out {path}"), &["--out", "never overwritten"]);
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(std::fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    let both = format!("--private {} --public {}", files.path("private.csv"), files.path("public.csv"));
+    let mean = format!("mean {both} --columns a,b --epsilon 1 --delta 1e-6");
+    let train = format!(
+        "train {both} --target y --epsilon 4 --delta 1e-5 --checkpoint none --out {}",
+        files.path("model.json")
+    );
+    let signer = |value: &Value, key: &str| {
+        let ran = run_with_input(&format!("verify - --json --signer {key}.pub"), &value.to_string());
+        (ran.code, serde_json::from_str::<Value>(&ran.stdout).unwrap())
+    };
+    for command in [&mean, &train] {
+        let answer = json(&format!("{command} --sign {key}"));
+        let certificate = &answer["certificate"];
+        accepted(&answer);
+        let (code, verdict) = signer(&answer, &key);
+        assert_eq!((code, &verdict["signer_checked"]), (0, &json!(true)), "{verdict}");
+        assert_eq!(verdict["signed_by"], certificate["signature"]["public_key"]);
+        let (code, verdict) = signer(&answer, &other);
+        assert_eq!((code, verdict["valid"].as_bool()), (1, Some(false)));
+        assert!(verdict["objections"].to_string().contains("another key"));
+        // A weaker claim is true, and yet not what was signed.
+        let epsilon = number(certificate, "/guarantee/epsilon");
+        let altered = with(certificate, "/guarantee/epsilon", json!(1.5 * epsilon));
+        rejected(&altered, "not what was signed");
+        assert_eq!(signer(&altered, &key).0, 1);
+        let mut unsigned = certificate.clone();
+        unsigned.as_object_mut().unwrap().remove("signature");
+        accepted(&unsigned);
+        let (code, verdict) = signer(&unsigned, &key);
+        assert_eq!(code, 1);
+        assert!(verdict["objections"].to_string().contains("signature: there is none"));
+        for (pointer, value) in [
+            ("/signature/value", json!("00".repeat(64))),
+            ("/signature/value", json!("zz")),
+            ("/signature/public_key", json!("")),
+            ("/signature/algorithm", json!("none")),
+        ] {
+            rejected(&with(certificate, pointer, value), "signature");
+        }
+    }
+    let table = run(&format!("verify {} --signer {key}.pub", files.path("model.json")));
+    assert!(table.code == 0 && table.stdout.contains("checked against --signer"), "{}", table.stdout);
+    // Keys that are none, or that others may read, are refused before anything is read or spent.
+    refused(&format!("{mean} --sign {}", files.path("public.csv")), &["--sign"]);
+    refused(&format!("{mean} --sign {key}.pub"), &["--sign"]);
+    refused(&format!("{mean} --sign /no/such/key"), &["--sign", "/no/such/key"]);
+    refused(&format!("verify {} --signer {key}", files.path("model.json")), &["--signer"]);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
+        refused(&format!("{mean} --sign {key}"), &["--sign", "others than its owner"]);
+    }
 }
 
 #[test]

@@ -24,6 +24,18 @@ pub enum Error {
         reason: String,
     },
 
+    /// Gaussian noise that leaves a row recognisable in a single step.
+    #[error(
+        "noise-multiplier must be at least {least}, got {noise_multiplier:.3} for this budget: a single step would show \
+         whether a row took part in it"
+    )]
+    WeakNoise {
+        /// The noise multiplier that the budget leads to.
+        noise_multiplier: f64,
+        /// The smallest one that needs no consent.
+        least: f64,
+    },
+
     /// A quantity that was to be learned from public rows needs more of them.
     #[error("{quantity} cannot be learned from {rows} public rows; at least {needed} are needed")]
     TooFewPublicRows {

@@ -41,7 +41,7 @@ impl Verify {
         let signer = self.signer.as_deref().map(PublicKey::open).transpose()?;
         let finding = Finding::of(&certificate, &claims, signer.as_ref(), self.allow_seeded)?;
         output.answer(&finding.json(&certificate), || finding.table(&certificate))?;
-        if certificate.random_source == RandomSource::Seeded {
+        if self.allow_seeded && certificate.random_source == RandomSource::Seeded {
             output.warn("the noise came from a seed: not private against anyone who knows it");
         }
         if finding.objections.is_empty() {

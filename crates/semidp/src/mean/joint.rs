@@ -190,6 +190,11 @@ impl JointPlan {
         self.law
     }
 
+    /// Standard deviation of the noise over the bound on a row's joint contribution.
+    pub fn noise_multiplier(&self) -> NoiseMultiplier {
+        self.multiplier
+    }
+
     /// What is taken for granted.
     pub fn assumption(&self) -> Assumption {
         self.assumption

@@ -34,12 +34,14 @@ pub struct Conduct<'c> {
     /// Hands every sum before noise to a replay audit: the certificate then promises nothing
     /// ([`Session::with_recorder`]).
     pub recorder: Option<Arc<Recorder>>,
+    /// Hears of a dangerous budget before it is debited.
+    pub warn: Option<&'c dyn Fn(&str)>,
 }
 
 impl Conduct<'_> {
     /// With noise from here, and nothing else out of the ordinary.
     pub fn new(randomness: Randomness) -> Self {
-        Self { randomness, threads: None, memory: None, ledger: None, keeping: None, recorder: None }
+        Self { randomness, threads: None, memory: None, ledger: None, keeping: None, recorder: None, warn: None }
     }
 
     /// A session that grants no more than the budget, however the noise was calibrated.

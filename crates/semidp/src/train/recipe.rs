@@ -20,6 +20,7 @@ use super::{
 };
 use crate::domain::Domain;
 use crate::loss::Loss;
+use crate::strength::{budget_notes, refuse_weak_noise};
 use crate::{Error, Result};
 use semidp_accounting::local::LocalMechanism;
 use semidp_accounting::{PrivacyBudget, Provenance};
@@ -85,6 +86,8 @@ pub struct Given {
     pub randomizer: Option<&'static LocalMechanism>,
     /// How long their steps are.
     pub schedule: Option<Schedule>,
+    /// Whether noise below [`crate::strength::WEAKEST_NOISE`] is drawn if the budget leads to it.
+    pub allow_weak_noise: bool,
 }
 
 /// What training is for, and what is fixed about it.
@@ -149,6 +152,12 @@ impl Planned<'_> {
         conduct: &Conduct<'_>,
         on_step: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Trained> {
+        // Before anything is debited.
+        refuse_weak_noise(self.sgd.noise_multiplier, recipe.given.allow_weak_noise)?;
+        let notes = budget_notes(recipe.budget, Some(self.sgd.private_rows));
+        if let Some(warn) = conduct.warn {
+            notes.iter().for_each(|note| warn(note));
+        }
         let (steps, sampling) = (self.sgd.steps.get(), self.sgd.sampling);
         let is_streamed = session.is_streamed() == Some(true);
         let mut model = self.sgd.start.clone();
@@ -166,6 +175,7 @@ impl Planned<'_> {
         let certificate = &mut trained.certificate;
         certificate.mechanism = format!("train: {algorithm}, {}", certificate.mechanism);
         certificate.hyperparameters = self.provenance;
+        certificate.notes.extend(notes);
         Ok(trained)
     }
 }

@@ -15,6 +15,7 @@ use crate::progress;
 use clap::Args;
 use flate2::{Compression, write::GzEncoder};
 use semidp::local::{Content, Header, PublicRows, REPORT_FORMAT, Report, ReportId, ReportLine, seeded_id};
+use semidp::strength::epsilon_note;
 use semidp_accounting::local::{LocalMechanism, default_randomizer, randomizer_named};
 use semidp_accounting::{Adjacency, Arithmetic, Epsilon, RandomSource};
 use semidp_core::{Private, Randomizer, Randomness, RunId, Session};
@@ -167,6 +168,10 @@ impl Randomize {
         self.release(&memory, entry, &mut out)?;
         let mut certificate = certificate(&memory, &header, self.mechanism == "auto", source)?;
         certificate.assumptions.extend(self.reading.assumption());
+        if let Some(note) = epsilon_note(certificate.guarantee.epsilon) {
+            output.warn(&note);
+            certificate.notes.push(note);
+        }
         let certificate = &certificate;
         out.keep()?;
 

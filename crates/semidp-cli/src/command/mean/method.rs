@@ -4,7 +4,8 @@ use super::Mean;
 use super::data::Data;
 use super::result::Outcome;
 use crate::failure::Failure;
-use semidp::mean::{Assumption, Errors, JointPlan, Plan, Request, Target, errors};
+use semidp::mean::{Assumption, Errors, JointPlan, Law, Plan, Request, Target, errors};
+use semidp::strength::refuse_weak_noise;
 use semidp_core::{BlockSource, Public, Release, Session};
 
 /// A planned release.
@@ -79,6 +80,24 @@ impl Method {
             Self::Named { plan, .. } => plan.name(),
             Self::Joint(plan) => plan.name(),
         }
+    }
+
+    /// Whether private rows are read at a price.
+    pub fn spends(&self) -> bool {
+        match self {
+            Self::Named { plan, .. } => plan.law().is_some(),
+            Self::Joint(_) => true,
+        }
+    }
+
+    /// Refuses Gaussian noise that hides no row, unless it is allowed.
+    pub fn refuse_weak_noise(&self, is_allowed: bool) -> Result<(), Failure> {
+        let noise_multiplier = match self {
+            Self::Named { plan, .. } if plan.law() == Some(Law::Gaussian) => plan.noise_multiplier(),
+            Self::Joint(plan) if plan.law() == Law::Gaussian => Some(plan.noise_multiplier()),
+            _ => None,
+        };
+        Ok(noise_multiplier.map_or(Ok(()), |found| refuse_weak_noise(found, is_allowed))?)
     }
 
     /// Reads the private rows, once.

@@ -8,14 +8,16 @@ use crate::command::plan::refuse_other_promises;
 use crate::failure::Failure;
 use crate::file::{self, Reserved};
 use crate::number;
-use crate::options::{BudgetOptions, LedgerOptions, PromiseOptions, ReadingOptions, TargetName};
+use crate::options::{BudgetOptions, LedgerOptions, NoiseOptions, PromiseOptions, ReadingOptions, TargetName};
 use crate::output::Output;
 use crate::overwrite::{self, Kind};
+use crate::signing::SignOptions;
 use clap::{Args, ValueEnum};
 use data::Data;
 use method::Method;
 use result::Estimate;
 use semidp::mean::{Assumption, Request};
+use semidp::strength::budget_notes;
 use semidp_accounting::Adjacency;
 use semidp_core::{Randomness, Session};
 use std::path::PathBuf;
@@ -97,6 +99,9 @@ pub struct Mean {
     budget: BudgetOptions,
 
     #[command(flatten)]
+    noise: NoiseOptions,
+
+    #[command(flatten)]
     promise: PromiseOptions,
 
     #[command(flatten)]
@@ -117,6 +122,9 @@ pub struct Mean {
     /// Write the certificate to this file
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
+
+    #[command(flatten)]
+    sign: SignOptions,
 }
 
 /// A radius, or the wish to learn it.
@@ -187,6 +195,7 @@ impl Mean {
             ("--ledger", self.ledger.path()),
             ("--out", self.out.as_ref()),
             ("--certificate", self.certificate.as_ref()),
+            ("--sign", self.sign.path()),
         ])?;
         for (option, path, kind) in
             [("--out", &self.out, Kind::Answer), ("--certificate", &self.certificate, Kind::Certificate)]
@@ -194,6 +203,7 @@ impl Mean {
             path.iter().try_for_each(|path| overwrite::refuse_other(option, path, kind))?;
         }
         let ledger = self.ledger.open_for(self.private.as_ref(), output)?;
+        let signing_key = self.sign.open()?;
         // What cannot be written should be known before anything is spent.
         let reserve = |option: &str, path: &Option<PathBuf>| {
             path.as_ref().map(|path| Reserved::new(option, path)).transpose()
@@ -228,6 +238,10 @@ impl Mean {
             ));
         }
         let method = Method::choose(&self, request, &data, rows)?;
+        method.refuse_weak_noise(self.noise.allow_weak_noise)?;
+        let budget_notes =
+            if method.spends() { budget_notes(budget, Some(rows as f64)) } else { Vec::new() };
+        budget_notes.iter().for_each(|note| output.warn(note));
         if self.seed.is_some() {
             output.warn("--seed makes the noise reproducible: the result is NOT private");
         }
@@ -246,6 +260,10 @@ impl Mean {
         }
         if self.private.is_some() {
             release.certificate.assumptions.extend(self.reading.assumption());
+        }
+        release.certificate.notes.extend(budget_notes);
+        if let Some(key) = signing_key {
+            key.sign(&mut release.certificate)?;
         }
         let estimate = Estimate::new(data, release, self.confidence);
         let json = estimate.json()?;

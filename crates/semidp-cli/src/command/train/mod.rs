@@ -19,10 +19,11 @@ use indicatif::ProgressBar;
 use result::Outcome;
 use semidp::domain::{Domain, domain_named};
 use semidp::loss::Loss;
+use semidp::strength::budget_notes;
 use semidp::train::metrics::Metrics;
 use semidp::train::{
-    Algorithm, Conduct, Fact, Keeping, PrivateUse, Progress, PublicRows, PublicUse, Recipe, TrainingData,
-    algorithm_for, algorithm_named,
+    Algorithm, Conduct, Fact, Given, Keeping, PrivateUse, Progress, PublicRows, PublicUse, Recipe,
+    TrainingData, algorithm_for, algorithm_named,
 };
 use semidp_accounting::{Adjacency, Epsilon, PrivacyBudget, Provenance, Trust};
 use semidp_core::{BlockSource, DenseTable, Ledger, Private, Randomness, Sampling};
@@ -91,6 +92,7 @@ impl Train {
             ("--certificate", self.certificate.as_ref()),
             ("--checkpoint", self.keep.place(&self.out).as_ref()),
             ("--ledger", self.ledger.path()),
+            ("--sign", self.sign.path()),
         ])?;
         if matches!(host, Host::Terminal) {
             overwrite::refuse_other("--out", &self.out, overwrite::Kind::Model)?;
@@ -99,6 +101,7 @@ impl Train {
             overwrite::refuse_other("--certificate", path, overwrite::Kind::Certificate)?;
         }
         let ledger = self.ledger.open_for(self.private.as_ref(), output)?;
+        let signing_key = self.sign.open()?;
         if ledger.is_some() && algorithm.private_use() == PrivateUse::Opened {
             return Err(Failure::input(
                 format!(
@@ -125,7 +128,7 @@ impl Train {
             has_intercept: !self.hyper.no_intercept,
             budget,
             adjacency: self.promise.adjacency(),
-            given: self.hyper.given(),
+            given: Given { allow_weak_noise: self.noise.allow_weak_noise, ..self.hyper.given() },
         };
         if algorithm.private_use() == PrivateUse::Opened {
             output.warn(
@@ -148,7 +151,13 @@ impl Train {
             }
             (None, _) => None,
         };
+        let warn = |note: &str| output.warn(note);
+        let is_local = algorithm.trust() == Trust::Local && algorithm.private_use() == PrivateUse::Budgeted;
+        // Everybody has a report of their own: the number of people does not matter to it.
+        let local_notes = if is_local { budget_notes(budget, None) } else { Vec::new() };
+        local_notes.iter().for_each(|note| warn(note));
         let conduct = Conduct {
+            warn: Some(&warn),
             threads: self.threads.map(|threads| threads as usize),
             memory: Some(self.memory.unwrap_or_else(memory::by_default)),
             keeping: keeping.as_ref(),
@@ -214,6 +223,12 @@ impl Train {
         }
         if let Host::Program { not_covered, .. } = host {
             trained.certificate.not_covered.extend_from_slice(not_covered);
+        }
+        if !trained.certificate.events.is_empty() {
+            trained.certificate.notes.extend(local_notes);
+        }
+        if let Some(key) = signing_key {
+            key.sign(&mut trained.certificate)?;
         }
         let told = prepared.notes.len();
         prepared.notes.extend(streaming);

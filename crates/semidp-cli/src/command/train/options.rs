@@ -4,7 +4,10 @@ use super::keep::KeepOptions;
 use crate::command::local::refuse_idealised;
 use crate::failure::Failure;
 use crate::number;
-use crate::options::{BudgetOptions, LedgerOptions, PromiseOptions, ReadingOptions, Sampling};
+use crate::options::{
+    BudgetOptions, LedgerOptions, NoiseOptions, PromiseOptions, ReadingOptions, Sampling,
+};
+use crate::signing::SignOptions;
 use crate::table;
 use clap::{Args, ValueEnum};
 use semidp::train::{ALGORITHMS, Alpha, Average, Batches, Given, PublicGradient, Schedule, WarmStart};
@@ -90,6 +93,9 @@ pub struct Train {
     pub budget: BudgetOptions,
 
     #[command(flatten)]
+    pub noise: NoiseOptions,
+
+    #[command(flatten)]
     pub promise: PromiseOptions,
 
     #[command(flatten)]
@@ -114,6 +120,9 @@ pub struct Train {
     /// Write the certificate to this file; the model holds it too
     #[arg(long, value_name = "FILE")]
     pub certificate: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub sign: SignOptions,
 }
 
 /// What is chosen from public rows, counts and theory unless it is given.
@@ -330,6 +339,7 @@ impl HyperOptions {
             hessian_regularisation: self.hessian_regularisation,
             randomizer: self.randomizer,
             schedule: self.schedule,
+            allow_weak_noise: false,
         }
     }
 }

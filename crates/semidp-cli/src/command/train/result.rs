@@ -144,6 +144,9 @@ impl Outcome<'_> {
         for outside in &certificate.not_covered {
             points.push(format!("Not covered by the certificate: {outside}."));
         }
+        for note in &certificate.notes {
+            points.push(format!("Note: {note}."));
+        }
         points.push(format!("The model is in {}; it holds the certificate.", self.path.display()));
         let points: Vec<String> =
             points.iter().map(|point| table::wrap(&format!("- {point}"), "  ")).collect();
