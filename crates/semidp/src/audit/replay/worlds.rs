@@ -43,9 +43,14 @@ pub fn odd_rows(width: usize, label: Option<usize>) -> Vec<OddRow> {
         ("constant".into(), full(1.0)),
         ("one".into(), with_label(vec![(0, 1.0)], 1.0)),
     ];
+    // Opposite rows follow each other, so that large audits compare them.
+    for (name, x) in [("huge", 1e30), ("minus huge", -1e30)] {
+        rows.push((format!("{name} in one column"), with_label(vec![(0, x)], 1.0)));
+    }
+    for (name, x) in [("huge", 1e30), ("minus huge", -1e30)] {
+        rows.push((format!("{name} in every feature"), with_label(full(x), 0.0)));
+    }
     for (name, x) in [
-        ("huge", 1e30),
-        ("minus huge", -1e30),
         ("1e300", 1e300),
         ("-1e300", -1e300),
         ("denormal", 5e-324),
