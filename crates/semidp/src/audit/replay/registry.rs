@@ -21,13 +21,16 @@ pub struct Options {
     pub source: Source,
     /// At most this many odd rows: the most extreme ones, and others that the seed chooses. All of them if it is zero.
     pub max_odd_rows: usize,
+    /// Private rows of training that fit into so many bytes are read into memory, others are streamed; without a number they stay as
+    /// they are.
+    pub memory: Option<u64>,
     /// Threads of each run. They make no difference to the result.
     pub threads: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { seed: 1, source: Source::DenseDouble, max_odd_rows: 0, threads: 1 }
+        Self { seed: 1, source: Source::DenseDouble, max_odd_rows: 0, memory: None, threads: 1 }
     }
 }
 
@@ -112,6 +115,7 @@ pub fn training(
         let charges = Charges::default();
         let conduct = Conduct {
             threads: Some(options.threads),
+            memory: options.memory,
             ledger: Some(Box::new(charges.clone())),
             recorder: Some(recorder.clone()),
             ..Conduct::new(Randomness::Seed(options.seed))
