@@ -568,7 +568,7 @@ fn replay_is_an_attack_of_the_audits() {
             (&"consistent".into(), &serde_json::json!([]))
         );
         assert_eq!((&answer["attack"], &answer["rows"]), (&"replay".into(), &"synthetic".into()));
-        assert!(number(&answer, "/largest_share_of_sensitivity") > 0.99, "{answer}");
+        assert!(number(&answer, "/largest_share_of_sensitivity") > 0.999, "{answer}");
         assert!(number(&answer, "/comparisons") >= worlds, "{answer}");
         let text = run(&command);
         assert_eq!(text.code, 0, "{}", text.stderr);

@@ -360,7 +360,7 @@ fn no_interrupted_run_shows_a_private_row() {
             observed
         });
         assert_clean(&report, &format!("interrupted after {stop_at}, {adjacency}"));
-        assert!(report.largest_share > 0.9 && report.comparisons > 1000, "{report:?}");
+        assert!(report.largest_share > 0.9 && report.comparisons > 100, "{report:?}");
     }
     assert!(names(&folder).is_empty());
     std::fs::remove_dir(&folder).unwrap();
