@@ -50,6 +50,7 @@ def audit(
     delta: float | None = None,
     rho: float | None = None,
     algorithm: str = "auto",
+    attack: str = "canaries",
     loss: str | None = None,
     clip_norm: float | None = None,
     sampling: str | None = None,
@@ -107,8 +108,10 @@ def audit(what: str, **options: Any) -> Answer:
     epsilon, delta, rho : the claim: ``epsilon`` at ``delta``, pure ``epsilon``, or ``rho`` of zCDP; for randomizers pure ``epsilon``.
     adjacency, trust : as in :func:`semidp.account`; not for randomizers.
     radius, estimator : mean: as in :func:`semidp.mean`.
-    attack : mean: ``"pair"``, which of two neighbouring data sets was it, or ``"tracing"``, was this row among them; randomizer: ``"pair"``, which of
-        two opposite vectors was it, or ``"low-bits"``, do the low-order bits of reports tell more than they may.
+    attack : mean: ``"pair"``, which of two neighbouring data sets was it, or ``"tracing"``, was this row among them; train: \
+ ``"canaries"``, which of many rows were learned from; either: ``"replay"``, do sums before noise change by more than the declared sensitivity, or \
+ anything else at all, when one row does; randomizer: ``"pair"``, which of two opposite vectors was it, or ``"low-bits"``, do the low-order bits of \
+ reports tell more than they may.
     inputs : randomizer: the two vectors of the low-bits attack: ``"axis"``, ``"sparse"`` or ``"dense"``.
     threshold, reference_rows : mean: how the tracing attack decides, and how many other rows the attacker knows.
     mechanism : randomizer: ``"rank-privunit"``, ``"duchi"``, ``"privunit"`` or ``"privunitg"``.

@@ -8,7 +8,7 @@
 mod common;
 mod rows;
 
-use common::{SEMIDP, folder};
+use common::{SEMIDP, folder, json, number, refused, run};
 use parquet::data_type::DoubleType;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
@@ -551,4 +551,38 @@ fn what_shows_a_row_is_flagged() {
         .is_empty()
     );
     assert!(fresh("twins") != fresh("twins"));
+}
+
+/// `--attack replay` of the audits, on made-up rows.
+#[test]
+fn replay_is_an_attack_of_the_audits() {
+    let mean = "audit mean --n-private 300 --n-public 10 --dim 4 --epsilon 1 --delta 1e-5 --attack replay";
+    let train =
+        "audit train --n-private 60 --n-public 20 --dim 4 --epsilon 4 --delta 1e-5 --steps 8 --attack replay";
+    for (command, worlds) in
+        [(mean.to_string(), 20.0), (format!("{train} --algorithm semi-dp-sgd"), 8.0 * 17.0)]
+    {
+        let answer = json(&command);
+        assert_eq!(
+            (&answer["verdict"], &answer["violations"]),
+            (&"consistent".into(), &serde_json::json!([]))
+        );
+        assert_eq!((&answer["attack"], &answer["rows"]), (&"replay".into(), &"synthetic".into()));
+        assert!(number(&answer, "/largest_share_of_sensitivity") > 0.999, "{answer}");
+        assert!(number(&answer, "/comparisons") >= worlds, "{answer}");
+        let text = run(&command);
+        assert_eq!(text.code, 0, "{}", text.stderr);
+        assert!(text.stdout.contains("nothing contradicts the promise"), "{}", text.stdout);
+        // The kernel cannot know that rows are made up.
+        assert!(text.stderr.contains("private data was declassified"), "{}", text.stderr);
+        refused(&format!("{command} --trials 100"), &["--trials", "--attack replay"]);
+        refused(&format!("{command} --plot plot.svg"), &["--plot", "--attack replay"]);
+    }
+    // Add/remove: the rows of every step are those of the secret number.
+    let secret = "--adjacency add-remove --sample-rate 0.3 --expected-batch 18 --algorithm semi-dp-sgd";
+    assert_eq!(json(&format!("{train} {secret}"))["adjacency"], "add-remove");
+    refused(&format!("{train} --algorithm semi-dp-sgd --loss cubic"), &["loss"]);
+    refused(&format!("{train} --algorithm optimal-gain --loss hinge"), &["algorithm"]);
+    let local = train.replace(" --delta 1e-5", "").replace(" --steps 8", "");
+    refused(&format!("{local} --algorithm ldp-sgd"), &["trust", "--attack replay"]);
 }

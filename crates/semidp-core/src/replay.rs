@@ -115,13 +115,18 @@ impl Recorder {
 
     /// Notes a step, and returns what it releases. Mechanisms outside the kernel may call this too: an audit treats them alike.
     pub fn note(&self, step: ReplayedStep) -> Vec<f64> {
+        let mut seen = self.seen();
         let mut released = step.released.clone();
-        let forced = self.forced.iter().flat_map(|earlier| &earlier.steps);
-        let mut same = forced.filter(|other| (other.program, other.step) == (step.program, step.step));
-        if let Some(other) = same.next().filter(|other| other.released.len() == released.len()) {
-            released.copy_from_slice(&other.released);
+        if let Some(earlier) = &self.forced {
+            let is_same = |other: &&ReplayedStep| (other.program, other.step) == (step.program, step.step);
+            // As a rule both runs take their steps in one order.
+            let in_order = earlier.steps.get(seen.steps.len()).filter(is_same);
+            let same = in_order.or_else(|| earlier.steps.iter().find(is_same));
+            if let Some(other) = same.filter(|other| other.released.len() == released.len()) {
+                released.copy_from_slice(&other.released);
+            }
         }
-        self.seen().steps.push(step);
+        seen.steps.push(step);
         released
     }
 

@@ -42,7 +42,7 @@ pub fn mean(plan: &Plan, options: &Options) -> Result<Audit> {
 }
 
 /// The same plan for a few rows that have the whole weight of all of them.
-fn fewer_rows(plan: &Plan) -> Result<Plan> {
+pub(super) fn fewer_rows(plan: &Plan) -> Result<Plan> {
     let problem = plan.problem();
     let rows = problem.private_rows().min(MOST_ROWS);
     if rows == problem.private_rows() {

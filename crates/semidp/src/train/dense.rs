@@ -82,7 +82,7 @@ pub(super) fn add_row(x: &[f32], factor: f64, sums: &mut [f64]) {
 fn threads(products: usize) -> usize {
     let wanted = products / ENOUGH;
     if wanted <= 1 {
-        // Asking reads files of the control group: 97 % of the time of fits to a few hundred rows.
+        // Asking how many there are reads files of the control group, which takes longer than products of a few hundred rows.
         return 1;
     }
     let most = std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,6 +1,7 @@
 //! `semidp audit mean`: attacks on a mean of private and public rows.
 
 use super::options::AuditOptions;
+use super::replay;
 use super::report::Report;
 use super::tracing::{self, TracingOptions};
 use crate::command::plan::{budget_json, refuse_other_promises};
@@ -12,7 +13,7 @@ use crate::progress;
 use clap::{Args, ValueEnum};
 use semidp::audit;
 use semidp::mean::{Plan, Problem, cheapest, plan_all, plan_named};
-use semidp_accounting::PrivacyBudget;
+use semidp_accounting::{Adjacency, PrivacyBudget};
 use serde_json::{Map, Value, json};
 
 const EXAMPLE: &str = "\
@@ -78,6 +79,8 @@ enum Attack {
     Pair,
     /// The paper's tracing attack: was this row, private or public, among those that were averaged?
     Tracing,
+    /// Neighbouring rows with the same random numbers: do sums change by more than the declared sensitivity, or anything else at all?
+    Replay,
 }
 
 impl AuditMean {
@@ -94,10 +97,24 @@ impl AuditMean {
         match self.attack {
             Attack::Tracing => tracing::run(&self, budget, &self.audit, output),
             Attack::Pair => self.pair(budget, output),
+            Attack::Replay => self.replay(budget, output),
         }
     }
 
-    fn pair(&self, budget: PrivacyBudget, output: &Output) -> Result<(), Failure> {
+    fn replay(&self, budget: PrivacyBudget, output: &Output) -> Result<(), Failure> {
+        let (radius, plan) = self.planned(budget)?;
+        let options = replay::options(&self.audit, self.trials)?;
+        let spinner = progress::spinner(output, "replaying means");
+        let report = audit::replay::mean(&plan, &options);
+        spinner.finish_and_clear();
+        let mut fields = self.fields(plan.name(), budget);
+        fields.insert("radius".into(), json!(radius));
+        let what = format!("mean: {}", plan.name());
+        replay::finish(&what, Adjacency::ReplaceOne, &options, &report?, fields, output)
+    }
+
+    /// The radius, and what `semidp mean` would do.
+    fn planned(&self, budget: PrivacyBudget) -> Result<(f64, Plan), Failure> {
         let TracingOptions { threshold, reference_rows } = &self.tracing;
         for (option, is_given) in
             [("--threshold", threshold.is_some()), ("--reference-rows", reference_rows.is_some())]
@@ -110,8 +127,12 @@ impl AuditMean {
             }
         }
         let radius = self.radius.unwrap_or(RADIUS);
-        let plan =
-            self.plan(&Problem::new(self.n_private, self.n_public, self.dim as usize, radius)?, budget)?;
+        let problem = Problem::new(self.n_private, self.n_public, self.dim as usize, radius)?;
+        Ok((radius, self.plan(&problem, budget)?))
+    }
+
+    fn pair(&self, budget: PrivacyBudget, output: &Output) -> Result<(), Failure> {
+        let (radius, plan) = self.planned(budget)?;
         let plot = self.audit.plot()?;
         let spinner = progress::spinner(output, "attacking means");
         let audit = audit::mean(&plan, &self.audit.options(self.trials.unwrap_or(TRIALS)));

@@ -3,6 +3,7 @@
 mod mean;
 mod options;
 mod randomizer;
+mod replay;
 mod report;
 mod tracing;
 mod train;

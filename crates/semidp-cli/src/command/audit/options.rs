@@ -40,6 +40,11 @@ impl AuditOptions {
         }
     }
 
+    /// Whether a plot was asked for.
+    pub fn has_plot(&self) -> bool {
+        self.plot.is_some()
+    }
+
     /// A place for the plot: what cannot be written should be known before the trials.
     pub fn plot(&self) -> Result<Option<Plot>, Failure> {
         let Some(path) = &self.plot else { return Ok(None) };

@@ -15,7 +15,7 @@ const DIGITS: usize = 4;
 /// What everybody should know who reads an audit.
 const WHAT_IT_MEANS: &str = "An audit can show that a promise is broken; it cannot show that it is kept.";
 /// Why nothing is lost.
-const MADE_UP: &str =
+pub const MADE_UP: &str =
     "every row was made up for the audit: no private row was read, and --seed loses no privacy";
 
 /// An audit with what it was asked.

@@ -1,6 +1,7 @@
 //! `semidp audit train`: attacks on a training algorithm with all its settings.
 
 use super::options::AuditOptions;
+use super::replay;
 use super::report::Report;
 use crate::command::plan::budget_json;
 use crate::command::train::HyperOptions;
@@ -8,11 +9,12 @@ use crate::failure::Failure;
 use crate::options::{BudgetOptions, PromiseOptions};
 use crate::output::Output;
 use crate::{number, progress};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use semidp::audit::{self, Shape};
 use semidp::domain::domain_named;
 use semidp::loss::loss_named;
 use semidp::train::{Algorithm, PrivateUse, Recipe, algorithm_for, algorithm_named};
+use semidp_accounting::Trust;
 use serde_json::{Map, Value, json};
 
 /// More rows take memory and tell nothing.
@@ -21,6 +23,10 @@ const MOST_ROWS: u64 = 10_000_000;
 const LOSS: &str = "logistic";
 /// Of a loss with a score a class.
 const CLASSES: usize = 3;
+/// Runs of an attack by canaries unless it is said.
+const TRIALS: u64 = 50;
+/// Odd rows of a replay audit: a run for each, and they differ in how, not in how much, they try.
+const ODD_ROWS: usize = 16;
 
 const EXAMPLE: &str = "\
 No private row is read: all rows are made up, and some of them, the canaries, are made to be
@@ -50,9 +56,13 @@ pub struct AuditTrain {
     #[arg(long, value_name = "D", value_parser = number::whole("dim", 1), allow_hyphen_values = true)]
     dim: u64,
 
-    /// Runs, each with canaries of its own; more of them make the bound tighter
-    #[arg(long, value_name = "T", value_parser = number::whole("trials", 1), allow_hyphen_values = true, default_value = "50")]
-    trials: u64,
+    /// Which attack
+    #[arg(long, value_enum, default_value_t = Attack::Canaries)]
+    attack: Attack,
+
+    /// Runs, each with canaries of its own; more of them make the bound tighter [default: 50]
+    #[arg(long, value_name = "T", value_parser = number::whole("trials", 1), allow_hyphen_values = true)]
+    trials: Option<u64>,
 
     #[command(flatten)]
     audit: AuditOptions,
@@ -66,6 +76,14 @@ pub struct AuditTrain {
     // Last, because its heading is that of all that follows.
     #[command(flatten)]
     hyper: HyperOptions,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Attack {
+    /// Which of many rows that are made to be found were learned from?
+    Canaries,
+    /// Neighbouring rows with the same random numbers: do sums change by more than the declared sensitivity, or anything else at all?
+    Replay,
 }
 
 impl AuditTrain {
@@ -84,21 +102,17 @@ impl AuditTrain {
             adjacency: self.promise.adjacency(),
             given: self.hyper.given(),
         };
+        if self.attack == Attack::Replay {
+            return self.replay(algorithm, &recipe, shape, output);
+        }
         let plot = self.audit.plot()?;
-        let bar = progress::bar(output, "runs", self.trials);
-        let options = self.audit.options(self.trials);
+        let trials = self.trials.unwrap_or(TRIALS);
+        let bar = progress::bar(output, "runs", trials);
+        let options = self.audit.options(trials);
         let audit =
             audit::training(algorithm, &recipe, shape, &options, &mut |done, _| bar.set_position(done));
         bar.finish_and_clear();
-        let mut fields = Map::new();
-        let mut put = |name: &str, value: Value| fields.insert(name.into(), value);
-        put("algorithm", json!(algorithm.name()));
-        put("loss", json!(loss.name()));
-        put("n_private", json!(self.n_private));
-        put("n_public", json!(self.n_public));
-        put("dimension", json!(self.dim));
-        put("budget", budget_json(budget));
-        put("trust", json!(algorithm.trust()));
+        let fields = self.fields(algorithm, &recipe);
         let mut report = Report::new(audit?, "runs", fields);
         let useless = self.hyper.without_effect(algorithm, self.n_public > 0);
         if !useless.is_empty() {
@@ -110,6 +124,43 @@ impl AuditTrain {
                 .push("the public rows answered alone: no row was private, and nothing can leak".into());
         }
         report.finish(plot, output)
+    }
+
+    fn replay(
+        &self,
+        algorithm: &dyn Algorithm,
+        recipe: &Recipe<'_>,
+        shape: Shape,
+        output: &Output,
+    ) -> Result<(), Failure> {
+        if algorithm.trust() == Trust::Local {
+            return Err(Failure::input(
+                "trust must be central for --attack replay, got local",
+                "reports are no sums: --attack canaries audits them",
+            ));
+        }
+        let options = replay::options(&self.audit, self.trials)?;
+        let options = audit::replay::Options { max_odd_rows: ODD_ROWS, ..options };
+        let spinner = progress::spinner(output, "replaying runs");
+        let report = audit::replay::training(algorithm, recipe, shape, &options);
+        spinner.finish_and_clear();
+        let what = format!("train: {}", algorithm.name());
+        let fields = self.fields(algorithm, recipe);
+        replay::finish(&what, recipe.adjacency, &options, &report?, fields, output)
+    }
+
+    /// What was audited, as programs read it.
+    fn fields(&self, algorithm: &dyn Algorithm, recipe: &Recipe<'_>) -> Map<String, Value> {
+        let mut fields = Map::new();
+        let mut put = |name: &str, value: Value| fields.insert(name.into(), value);
+        put("algorithm", json!(algorithm.name()));
+        put("loss", json!(recipe.loss.name()));
+        put("n_private", json!(self.n_private));
+        put("n_public", json!(self.n_public));
+        put("dimension", json!(self.dim));
+        put("budget", budget_json(recipe.budget));
+        put("trust", json!(algorithm.trust()));
+        fields
     }
 
     /// How many rows of how many features are made up.

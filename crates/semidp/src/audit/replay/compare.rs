@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 /// A unit that takes part so often that a right sampler does it with a smaller probability than this is sampled wrongly.
 const SURELY_WRONG: f64 = 1e-12;
 
-type World = (Transcript, Observed);
+/// What a run noised, and what it showed.
+pub(super) type World = (Transcript, Observed);
 
 /// Adds what two worlds may not differ in to a report.
 pub(super) fn compare(worlds: (usize, usize), first: &World, second: &World, report: &mut Report) {

@@ -40,11 +40,15 @@ pub use observed::Observed;
 pub use registry::{Options, mean, training};
 pub use worlds::{OddRow, Source, Worlds, odd_rows};
 
-use compare::compare;
-use semidp_core::{Adjacency, Recorder, Transcript};
+use compare::{World, compare};
+use semidp_core::{Adjacency, Recorder};
+use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+
+/// Of more numbers than this in all worlds, only two worlds are kept: half a gigabyte.
+const MOST_NUMBERS: usize = 1 << 26;
 
 /// Something that two worlds may not differ in.
 #[derive(Debug, Clone, PartialEq)]
@@ -149,40 +153,44 @@ impl Report {
 /// Replays a mechanism in `worlds` worlds. `run` must carry it out on the rows of the world with this number, with the same
 /// seed in every world, hand the recorder to its session, and return everything that leaves the library.
 ///
-/// Every world must be a neighbour of world 0. Under replace-one all must be neighbours of each other, and all pairs are compared;
-/// under add/remove world 0 lacks the unit that the others have, and is compared with each of them.
+/// Every world must be a neighbour of world 0. Under replace-one all must be neighbours of each other, and all pairs are compared
+/// (in a run of very many numbers, each world with the first and the last one only); under add/remove world 0 lacks the unit that the others have, and is compared with each of them.
 pub fn replay(worlds: usize, mut run: impl FnMut(usize, &Arc<Recorder>) -> Observed) -> Report {
-    let mut carry_out = |world: usize, recorder: Recorder| {
+    let mut carry_out = |world: usize, recorder: Recorder| -> World {
         let recorder = Arc::new(recorder);
         let observed =
             catch_unwind(AssertUnwindSafe(|| run(world, &recorder))).unwrap_or_else(Observed::of_panic);
         (recorder.transcript(), observed)
     };
-    let first = carry_out(0, Recorder::new());
-    let mut all: Vec<(Transcript, Observed)> = vec![first];
-    let transcript = all[0].0.clone();
-    for world in 1..worlds {
-        all.push(carry_out(world, Recorder::forcing(transcript.clone())));
-    }
     let mut report = Report::default();
+    let first = carry_out(0, Recorder::new());
+    let numbers: usize = first.0.steps.iter().map(|step| step.sum.len() + step.released.len()).sum();
+    let are_few = numbers.saturating_mul(worlds) <= MOST_NUMBERS;
+    let adds = first.0.programs.iter().any(|program| program.adjacency == Adjacency::AddRemove);
+    // What the worlds that follow are compared with, besides the first one.
+    let mut earlier: VecDeque<(usize, World)> = VecDeque::new();
+    for number in 1..worlds {
+        let world = carry_out(number, Recorder::forcing(first.0.clone()));
+        compare((0, number), &first, &world, &mut report);
+        if !adds {
+            earlier.iter().for_each(|(other, seen)| compare((*other, number), seen, &world, &mut report));
+            earlier.push_back((number, world));
+            if !are_few && earlier.len() > 1 {
+                earlier.pop_front();
+            }
+        }
+    }
     // Last, so that whatever remembers earlier runs had some to remember.
-    let again = carry_out(0, Recorder::forcing(transcript));
-    if let Some(what) = difference(&all[0], &again) {
+    let again = carry_out(0, Recorder::forcing(first.0.clone()));
+    if let Some(what) = difference(&first, &again) {
         let violation = Violation::NotRepeatable { what };
         report.violations.push(Found { worlds: (0, 0), violation });
-    }
-    let adds = all[0].0.programs.iter().any(|program| program.adjacency == Adjacency::AddRemove);
-    let compared_with = if adds { 1 } else { all.len() };
-    for a in 0..compared_with.min(all.len()) {
-        for b in a + 1..all.len() {
-            compare((a, b), &all[a], &all[b], &mut report);
-        }
     }
     report
 }
 
 /// How two runs on the same rows differ.
-fn difference(a: &(Transcript, Observed), b: &(Transcript, Observed)) -> Option<String> {
+fn difference(a: &World, b: &World) -> Option<String> {
     if a.0.programs != b.0.programs || a.0.steps.len() != b.0.steps.len() {
         return Some("its programs".into());
     }

@@ -4,6 +4,7 @@ use super::worlds::ordinary_rows;
 use super::{Observed, OddRow, Report, Source, Worlds, odd_rows, replay};
 use crate::audit::Shape;
 use crate::audit::coins::Coins;
+use crate::audit::mean::fewer_rows;
 use crate::loss::{Labels, Loss};
 use crate::mean::Plan;
 use crate::train::{Algorithm, Conduct, PublicRows, Recipe, TrainingData};
@@ -20,18 +21,23 @@ pub struct Options {
     pub source: Source,
     /// At most this many odd rows: the most extreme ones, and others that the seed chooses. All of them if it is zero.
     pub max_odd_rows: usize,
+    /// Private rows of training that fit into so many bytes are read into memory, others are streamed; without a number they stay as
+    /// they are.
+    pub memory: Option<u64>,
     /// Threads of each run. They make no difference to the result.
     pub threads: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { seed: 1, source: Source::DenseDouble, max_odd_rows: 0, threads: 1 }
+        Self { seed: 1, source: Source::DenseDouble, max_odd_rows: 0, memory: None, threads: 1 }
     }
 }
 
 /// Replays a planned mean on made-up rows of its shape, replace-one. Rows lie about the origin, with a radius of the clip norm.
+/// Of more than a hundred rows, a hundred stand for all of them, with their weight.
 pub fn mean(plan: &Plan, options: &Options) -> Result<Report> {
+    let plan = &fewer_rows(plan)?;
     let problem = plan.problem();
     let (dimension, count) = (problem.dimension(), problem.private_rows() as usize);
     let mut coins = Coins::new(options.seed, 0, 0);
@@ -44,7 +50,8 @@ pub fn mean(plan: &Plan, options: &Options) -> Result<Report> {
     if count == 0 {
         return Err(Error::invalid("n-private", 0, "at least 1"));
     }
-    Ok(replay(worlds.count(), |world, recorder| {
+    let mut refused = None;
+    let report = replay(worlds.count(), |world, recorder| {
         let mut observed = Observed::new();
         let release = worlds.table(world).and_then(|table| {
             let session = Session::new(table, Adjacency::ReplaceOne)?
@@ -54,8 +61,10 @@ pub fn mean(plan: &Plan, options: &Options) -> Result<Report> {
             plan.release(&session, &centre, &centre)
         });
         observed.release(&release);
+        refused = refused.take().or(release.err());
         observed
-    }))
+    });
+    unless_refused(report, refused)
 }
 
 /// Replays a training algorithm with a recipe of the user's on made-up rows of this shape. Algorithms that open the rows
@@ -93,7 +102,8 @@ pub fn training(
     let worlds = Worlds::new(&rows, &odd, width, options.source, recipe.adjacency);
     // A table that cannot be made is no finding.
     (0..worlds.count()).try_for_each(|world| worlds.table(world).map(drop))?;
-    Ok(replay(worlds.count(), |world, recorder| {
+    let mut refused = None;
+    let report = replay(worlds.count(), |world, recorder| {
         let mut observed = Observed::new();
         let private = match worlds.table(world) {
             Ok(table) => table,
@@ -105,6 +115,7 @@ pub fn training(
         let charges = Charges::default();
         let conduct = Conduct {
             threads: Some(options.threads),
+            memory: options.memory,
             ledger: Some(Box::new(charges.clone())),
             recorder: Some(recorder.clone()),
             ..Conduct::new(Randomness::Seed(options.seed))
@@ -119,8 +130,18 @@ pub fn training(
         observed.clone_from(&progress);
         observed.trained(&trained);
         observed.note("charges", charges.text());
+        refused = refused.take().or(trained.err());
         observed
-    }))
+    });
+    unless_refused(report, refused)
+}
+
+/// The report, unless all worlds were refused alike: then nothing was audited.
+fn unless_refused(report: Report, refused: Option<Error>) -> Result<Report> {
+    match refused {
+        Some(error) if report.violations.is_empty() => Err(error),
+        _ => Ok(report),
+    }
 }
 
 /// Opposite rows far beyond any clip norm, and some others.

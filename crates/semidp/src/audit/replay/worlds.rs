@@ -16,10 +16,10 @@ pub struct OddRow {
 }
 
 impl OddRow {
-    /// Whether it is one of two opposite rows that are clipped whatever the clip norm is.
+    /// Whether it is one of two opposite rows that are clipped at most clip norms.
     pub(super) fn is_extreme(&self) -> bool {
-        ["huge in one column", "minus huge in one column", "label 1e30", "label -1e30"]
-            .contains(&self.name.as_str())
+        let names = ["huge in one column", "minus huge in one column", "label 1e30", "label -1e30"];
+        names.contains(&self.name.as_str()) || self.name.starts_with("long in one column")
     }
 }
 
@@ -43,9 +43,20 @@ pub fn odd_rows(width: usize, label: Option<usize>) -> Vec<OddRow> {
         ("constant".into(), full(1.0)),
         ("one".into(), with_label(vec![(0, 1.0)], 1.0)),
     ];
+    if label.is_some() {
+        // Opposite gradients of a loss that is sure of no class yet: of huge rows it is sure.
+        for y in [0.0, 1.0] {
+            rows.push((format!("long in one column, label {y}"), with_label(vec![(0, 8.0)], y)));
+        }
+    }
+    // Opposite rows follow each other, so that large audits compare them.
+    for (name, x) in [("huge", 1e30), ("minus huge", -1e30)] {
+        rows.push((format!("{name} in one column"), with_label(vec![(0, x)], 1.0)));
+    }
+    for (name, x) in [("huge", 1e30), ("minus huge", -1e30)] {
+        rows.push((format!("{name} in every feature"), with_label(full(x), 0.0)));
+    }
     for (name, x) in [
-        ("huge", 1e30),
-        ("minus huge", -1e30),
         ("1e300", 1e300),
         ("-1e300", -1e300),
         ("denormal", 5e-324),
