@@ -220,7 +220,7 @@ fn files_that_are_no_models() {
     let newer = text.replace("semidp-model/1", "semidp-model/2");
     let digit = text.rfind("0.").unwrap();
     let edited = format!("{}1.{}", &text[..digit], &text[digit + 2..]);
-    let out = files.write("p.csv", "old");
+    let out = files.write("p.csv", "prediction\nold\n");
     let bad = files.write("bad.json", "");
     let before = entries(&files.folder);
     for (content, word) in [
@@ -241,7 +241,10 @@ fn files_that_are_no_models() {
         ] {
             refused(&format!("{command} --model {bad}"), &["--model", "bad.json", word]);
         }
-        assert_eq!((entries(&files.folder), files.text("p.csv")), (before.clone(), "old".into()));
+        assert_eq!(
+            (entries(&files.folder), files.text("p.csv")),
+            (before.clone(), "prediction\nold\n".into())
+        );
     }
     for (arguments, words) in [
         (format!("--model {bad}.no --data {}", files.path("test.csv")), &["--model", "bad.json.no"][..]),
@@ -250,7 +253,10 @@ fn files_that_are_no_models() {
     ] {
         refused(&format!("evaluate {arguments}"), words);
         refused(&format!("predict {arguments} --out {out}"), words);
-        assert_eq!((entries(&files.folder), files.text("p.csv")), (before.clone(), "old".into()));
+        assert_eq!(
+            (entries(&files.folder), files.text("p.csv")),
+            (before.clone(), "prediction\nold\n".into())
+        );
     }
     let model = files.path("model.json");
     refused(
@@ -264,7 +270,7 @@ fn files_that_are_no_models() {
     let lacking = files.write("lacking.csv", "a,b\n1,TOPSECRET\n");
     let ran = run(&format!("predict --model {model} --data {lacking} --out {out}"));
     check_refusal("predict", &ran, &["lacking.csv", "colour"]);
-    assert!(!ran.stderr.contains("TOPSECRET") && files.text("p.csv") == "old");
+    assert!(!ran.stderr.contains("TOPSECRET") && files.text("p.csv") == "prediction\nold\n");
 }
 
 /// The files of the UCI archive as they are: public and private slices of the training file, and the test file.

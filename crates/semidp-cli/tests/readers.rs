@@ -248,6 +248,7 @@ fn the_influence_of_a_line_covers_leaving_and_joining() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn what_is_no_regular_file_is_no_data() {
     let folder = folder("readers_special");

@@ -285,11 +285,14 @@ fn metrics_on_rows_kept_out() {
 }
 
 /// Whatever goes wrong, files stay as they were and nothing is left lying about.
+const OLD_MODEL: &str = "{\"format\":\"semidp-model/0\"}";
+const OLD_CERTIFICATE: &str = "{\"format\":\"semidp-certificate/0\"}";
+
 #[test]
 fn failures_leave_nothing_behind() {
     let files = Files::new("privacy_failures", Target::TwoWords);
     let (model, certificate) =
-        (files.write("model.json", "old model"), files.write("certificate.json", "old"));
+        (files.write("model.json", OLD_MODEL), files.write("certificate.json", OLD_CERTIFICATE));
     let lacking = files.write("lacking.csv", "a,b,y\n1,2,yes\n");
     let twice = files.write("twice.csv", "a,a,b,colour,y\n1,1,2,red,yes\n");
     let single = files.write("single.csv", "a,b,colour,y\n1,2,red,yes\n2,3,blue,yes\n");
@@ -326,7 +329,7 @@ fn failures_leave_nothing_behind() {
         assert_eq!(entries(&files.folder), before, "{arguments}");
         assert_eq!(
             (files.text("model.json"), files.text("certificate.json")),
-            ("old model".into(), "old".into())
+            (OLD_MODEL.into(), OLD_CERTIFICATE.into())
         );
     }
     assert_eq!(run(&base).code, 0);

@@ -6,6 +6,9 @@ use std::process::{Command, Stdio};
 /// An input that takes longer than this many seconds is a finding.
 const TIMEOUT_SECONDS: u32 = 10;
 
+/// More memory than this, in MiB, is a finding.
+const MEMORY_MIB: u32 = 1024;
+
 /// What the command line asks for.
 #[derive(Debug, PartialEq)]
 struct Options {
@@ -17,7 +20,7 @@ struct Options {
 pub fn run(options: &[&str]) -> Result<(), Failure> {
     let options = parse(options)?;
     let targets = choose(targets()?, options.target.as_deref())?;
-    require_cargo_fuzz()?;
+    let toolchain = toolchain()?;
     let mut found = Vec::new();
     for target in targets {
         process::heading(&format!("fuzz {target} for {} min", options.minutes));
@@ -25,7 +28,7 @@ pub fn run(options: &[&str]) -> Result<(), Failure> {
         std::fs::create_dir_all(&corpus)
             .map_err(|error| Failure::new(format!("cannot make {}: {error}", corpus.display())))?;
         // The other targets deserve their turn even if this one has a finding.
-        if !process::status(&mut fuzz(&target, options.minutes))?.success() {
+        if !process::status(&mut fuzz(toolchain, &target, options.minutes))?.success() {
             found.push(target);
         }
     }
@@ -33,7 +36,7 @@ pub fn run(options: &[&str]) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::new(format!("fuzzing found something in, or could not run: {}", found.join(", ")))
-        .hint("the inputs are under fuzz/artifacts; `cargo +nightly fuzz fmt TARGET FILE` prints one"))
+        .hint("the inputs are under fuzz/artifacts; `cargo fuzz fmt TARGET FILE` prints one"))
 }
 
 fn parse(options: &[&str]) -> Result<Options, Failure> {
@@ -80,21 +83,39 @@ fn choose(targets: Vec<String>, wanted: Option<&str>) -> Result<Vec<String>, Fai
     Err(Failure::usage(format!("there is no fuzz target `{wanted}`; there are: {}", targets.join(", "))))
 }
 
-/// Not the cargo that runs us: `+nightly` is understood by rustup's front only.
-fn nightly_cargo_fuzz() -> Command {
-    let mut command = Command::new("cargo");
-    command.args(["+nightly", "fuzz"]).current_dir(process::root());
-    command
+/// Which compiler instruments the targets.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Toolchain {
+    Nightly,
+    /// The stable one, told to take unstable options: the instrumentation is LLVM's and the same.
+    Stable,
 }
 
-fn require_cargo_fuzz() -> Result<(), Failure> {
-    let mut command = nightly_cargo_fuzz();
-    let found = command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    if found.is_ok_and(|status| status.success()) {
-        return Ok(());
+impl Toolchain {
+    /// Not the cargo that runs us: `+nightly` is understood by rustup's front only.
+    fn cargo_fuzz(self) -> Command {
+        let mut command = Command::new("cargo");
+        match self {
+            Self::Nightly => command.args(["+nightly", "fuzz"]),
+            Self::Stable => command.arg("fuzz").env("RUSTC_BOOTSTRAP", "1"),
+        };
+        command.current_dir(process::root());
+        command
     }
-    Err(Failure::new("`cargo +nightly fuzz` does not run")
-        .hint("rustup toolchain install nightly && cargo install cargo-fuzz"))
+
+    /// Whether there is such a compiler, and `cargo fuzz`.
+    fn works(self) -> bool {
+        let mut command = self.cargo_fuzz();
+        let found = command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        found.is_ok_and(|status| status.success())
+    }
+}
+
+fn toolchain() -> Result<Toolchain, Failure> {
+    let mut known = [Toolchain::Nightly, Toolchain::Stable].into_iter();
+    known
+        .find(|toolchain| toolchain.works())
+        .ok_or_else(|| Failure::new("`cargo fuzz` does not run").hint("cargo install cargo-fuzz"))
 }
 
 /// Where the fuzzer keeps the inputs that it found interesting.
@@ -102,8 +123,8 @@ fn corpus(target: &str) -> String {
     format!("fuzz/corpus/{target}")
 }
 
-fn fuzz(target: &str, minutes: f64) -> Command {
-    let mut command = nightly_cargo_fuzz();
+fn fuzz(toolchain: Toolchain, target: &str, minutes: f64) -> Command {
+    let mut command = toolchain.cargo_fuzz();
     // No sanitizer: there is no unsafe code to catch, and the numerics would crawl. The default
     // profile of cargo-fuzz is optimised and keeps debug assertions and overflow checks. Comparisons
     // are not traced: there are millions of them in an inner loop, and none guards a magic value.
@@ -123,6 +144,7 @@ fn fuzz(target: &str, minutes: f64) -> Command {
     command.arg("-len_control=0");
     command.arg(format!("-max_total_time={}", (60.0 * minutes).ceil()));
     command.arg(format!("-timeout={TIMEOUT_SECONDS}"));
+    command.arg(format!("-rss_limit_mb={MEMORY_MIB}"));
     command
 }
 
