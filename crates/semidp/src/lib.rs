@@ -4,6 +4,7 @@
 //! * [`mean`]: estimators of a mean from private and public rows, each with its exact error beforehand.
 //! * [`loss`] and [`domain`]: what is minimised in training, and over which models.
 //! * [`train`]: linear models on private and public rows.
+//! * [`record`]: a run of one release that survives its process.
 //! * [`theory`]: minimax rates with their conditions, and plans for training.
 //!
 //! Everything here is outside the trusted kernel: it sees public rows, counts, budgets and noised
@@ -15,6 +16,7 @@ mod error;
 pub mod local;
 pub mod loss;
 pub mod mean;
+pub mod record;
 pub mod theory;
 pub mod train;
 

@@ -8,6 +8,7 @@ mod estimate;
 mod memory;
 mod randomize;
 mod reports;
+mod seal;
 
 use crate::failure::Failure;
 use crate::output::Output;

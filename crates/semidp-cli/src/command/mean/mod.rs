@@ -1,9 +1,11 @@
 //! `semidp mean`: the mean of the columns of two files, with a certificate.
 
 mod data;
+mod record;
 mod result;
 
 use crate::command::plan::refuse_other_promises;
+use crate::delivery::{Answer, Places};
 use crate::failure::Failure;
 use crate::file::{self, Reserved};
 use crate::number;
@@ -169,8 +171,10 @@ impl Mean {
         let reserve = |option: &str, path: &Option<PathBuf>| {
             path.as_ref().map(|path| Reserved::new(option, path)).transpose()
         };
-        let out = reserve("--out", &self.out)?;
-        let certificate = reserve("--certificate", &self.certificate)?;
+        let places = Places {
+            out: reserve("--out", &self.out)?,
+            certificate: reserve("--certificate", &self.certificate)?,
+        };
 
         let (data, private) = Data::open(&self, output)?;
         let request = Request {
@@ -205,6 +209,14 @@ impl Mean {
         if self.seed.is_some() {
             output.warn("--seed makes the noise reproducible: the result is NOT private");
         }
+        let delivery = self.delivery(&data, &plan, randomness)?;
+        if let Some(answer) = delivery.found() {
+            output.note("this is the answer of a run that was interrupted: nothing is spent now");
+            return delivery.deliver(&answer, places, output);
+        }
+        if let Some(record) = delivery.record() {
+            session = session.with_record(record);
+        }
         if let Some(ledger) = ledger {
             let seeded = if self.seed.is_some() { ", NOT private: seeded" } else { "" };
             session = session.with_ledger(ledger.describe(&format!("mean: {}{seeded}", plan.name())));
@@ -212,7 +224,7 @@ impl Mean {
         data.bar.set_length(rows);
         let release = plan.release(&session, &Public(data.public_mean.clone()), &Public(data.centre.clone()));
         data.bar.finish_and_clear();
-        let mut release = release?;
+        let mut release = release.map_err(|error| delivery.failed(error.into()))?;
         if self.strict {
             let check = "a strict check of the rows came first: that it passed, or which column failed it, is \
                          covered by no guarantee";
@@ -228,21 +240,9 @@ impl Mean {
             evidence: data.evidence,
             release,
         };
-        let json = estimate.json()?;
-        if let Some(place) = certificate {
-            place.fill(&pretty(&json["certificate"])?)?;
-        }
-        if let Some(place) = out {
-            place.fill(&pretty(&json)?)?;
-        }
-        output.answer(&json, || estimate.text())?;
-        data.notes.iter().for_each(|note| output.note(note));
+        let answer = Answer { json: estimate.json()?, text: estimate.text(), notes: data.notes };
+        delivery.deliver(&answer, places, output)?;
         estimate.notes(output);
         Ok(())
     }
-}
-
-fn pretty(json: &serde_json::Value) -> Result<String, Failure> {
-    serde_json::to_string_pretty(json)
-        .map_err(|error| Failure::other(format!("cannot write the answer as JSON: {error}")))
 }
