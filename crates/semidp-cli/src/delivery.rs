@@ -106,6 +106,7 @@ impl Delivery {
                      what it spent with it"
                 ))
             }
+            "Ledger" => failure.after(UNKNOWN, AGAIN),
             _ => failure.after(&self.spent, AGAIN),
         }
     }
@@ -162,6 +163,8 @@ impl Delivery {
     }
 }
 
+/// A ledger that failed may have recorded the debit or not.
+pub const UNKNOWN: &str = "nothing was released, and `semidp ledger show` tells whether the run is recorded";
 const AGAIN: &str = "give the same command again: it gives the same answer, and spends nothing more";
 
 fn write(answer: &Answer, places: Places) -> Result<(), Failure> {

@@ -64,6 +64,8 @@ pub struct Memory {
     end: u64,
     /// `None` as long as nothing was noted.
     key: Option<Key>,
+    /// Whether the entry that is being noted is whole and sealed: then it stays, whatever fails.
+    is_noted: bool,
     /// Of everything up to the end.
     running: Option<Running>,
     /// Whether a run ended before it could release what it had begun to note.
@@ -114,8 +116,16 @@ impl Memory {
         // As it is now that nobody else writes it.
         let key = Key::read(path)?;
         let running = key.as_ref().map(Key::running);
-        let mut memory =
-            Self { path: path.into(), file, entries: Vec::new(), end: 0, key, running, is_cut: false };
+        let mut memory = Self {
+            path: path.into(),
+            file,
+            entries: Vec::new(),
+            end: 0,
+            key,
+            is_noted: false,
+            running,
+            is_cut: false,
+        };
         let is_sealed = memory.read().map_err(|reason| memory.damaged(&reason))?;
         match (is_sealed, is_adopted) {
             (true, _) => memory.check_head().map(|()| memory),
@@ -231,7 +241,7 @@ impl Memory {
         let (path, before) = (self.path.clone(), self.end);
         let failed = |error| cannot_write(OPTION, &path, error);
         let written = self.append(question, make, &failed);
-        if written.is_err() {
+        if written.is_err() && !self.is_noted {
             // Nothing was released. Should this fail too, the next run does it.
             let _ = self.file.set_len(before);
         }
@@ -281,6 +291,8 @@ impl Memory {
         file.sync_all().and_then(|()| files::sync_folder(&self.path)).map_err(failed)?;
         running.update(line.as_bytes());
         let end = written + line.len() as u64;
+        // The new head may reach the disk even if writing it fails: from here on the entry counts.
+        self.is_noted = true;
         let entries = self.entries.len() as u64 + 1;
         key.advance(&self.path, Head { entries, length: end, seal: seal.clone() }).map_err(failed)?;
         self.running = Some(running);

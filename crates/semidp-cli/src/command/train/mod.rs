@@ -7,7 +7,7 @@ mod result;
 
 pub use options::{HyperOptions, Train};
 
-use crate::delivery::Delivery;
+use crate::delivery::{Delivery, UNKNOWN};
 use crate::failure::Failure;
 use crate::file::{self, Reserved};
 use crate::meaning::Meaning;
@@ -276,10 +276,11 @@ impl Train {
             )
         );
         let is_kept = matches!(error, semidp::Error::Checkpoint { .. });
+        let is_unknown = matches!(error, semidp::Error::Kernel(semidp_core::Error::Ledger { .. }));
         let failure = Failure::from(error);
         match keeping {
             Some(keeping) if keeping.is_begun() && !is_stopped && !is_other => {
-                failure.after(SPENT, again(keeping))
+                failure.after(if is_unknown { UNKNOWN } else { SPENT }, again(keeping))
             }
             // The first checkpoint comes before the debit.
             Some(_) if is_kept => failure
