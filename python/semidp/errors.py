@@ -17,6 +17,7 @@ __all__ = [
     "DisagreementError",
     "DuplicateColumnError",
     "EmptyColumnError",
+    "EndedError",
     "ForeignError",
     "ForkedError",
     "IncompleteError",
@@ -25,6 +26,7 @@ __all__ = [
     "InvalidColumnError",
     "InvalidParameterError",
     "KeyFileError",
+    "KeyInUseError",
     "LedgerError",
     "MalformedCertificateError",
     "MalformedError",
@@ -44,6 +46,8 @@ __all__ = [
     "PrivateScoreWarning",
     "PublicDataRequiredError",
     "PublicRowsNotTransformedWarning",
+    "RecordError",
+    "RunEndedError",
     "RunInterruptedError",
     "SecretCountError",
     "SemidpError",
@@ -181,6 +185,18 @@ class KeyFileError(SemidpError):
     """The key of an interrupted run cannot be used."""
 
 
+class KeyInUseError(KeyFileError):
+    """Another process is at the run of a key."""
+
+
+class RunEndedError(KeyFileError):
+    """The run of a key has ended."""
+
+
+class RecordError(SemidpError):
+    """The record of a run cannot be used."""
+
+
 class AnotherRunError(InputError):
     """This is not the run that the checkpoint is of."""
 
@@ -207,6 +223,10 @@ class TooFewPublicRowsError(InputError):
 
 class CheckpointError(SemidpError):
     """A checkpoint cannot be used."""
+
+
+class EndedError(CheckpointError):
+    """The run of a checkpoint has ended."""
 
 
 class RunInterruptedError(SemidpError):

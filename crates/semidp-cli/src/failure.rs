@@ -88,6 +88,18 @@ impl Failure {
         self
     }
 
+    /// The same with another hint.
+    pub fn hinted(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// It came after something was spent: says what, and how to get the answer.
+    pub fn after(mut self, spent: &str, hint: impl Into<String>) -> Self {
+        (self.code, self.hint) = (OTHER, Some(hint.into()));
+        self.message = format!("{}; {spent}", self.message);
+        self
+    }
+
     /// What clap refuses, in the form of every other failure.
     pub fn from_usage(error: &clap::Error) -> Self {
         let option = match error.get(ContextKind::InvalidArg) {
@@ -154,7 +166,17 @@ impl From<semidp_core::Error> for Failure {
                 message,
                 "a run goes on from what it wrote itself; or start anew without --resume, at a new price",
             ),
-            semidp_core::Error::KeyFile { .. } => Self::input(
+            semidp_core::Error::Record { ref path, .. } => Self::input(
+                message,
+                format!(
+                    "the command that began the run, with all options and files as they were, gives its answer; removing {path} and \
+                     {path}.key gives it up, and what it spent with it"
+                ),
+            ),
+            semidp_core::Error::RunEnded { .. } => {
+                Self::input(message, "begin another run: leave out --resume")
+            }
+            semidp_core::Error::KeyFile { .. } | semidp_core::Error::KeyInUse { .. } => Self::input(
                 message,
                 "the key lies beside the checkpoint as FILE.key while a run lasts, for its owner alone",
             ),
@@ -176,6 +198,10 @@ impl From<semidp::Error> for Failure {
                 format!(
                     "--resume {path} goes on with a run; removing {path} and {path}.key gives it up, and what it spent with it"
                 ),
+            ),
+            semidp::Error::Ended { .. } => Self::input(
+                message,
+                "nothing is left to go on with: the model is where --out of the run said; leave out --resume to begin another run",
             ),
             semidp::Error::Interrupted { checkpoint, .. } => {
                 let hint =

@@ -1,6 +1,7 @@
 //! Files: read whole or from stdin; written whole or not at all.
 
 use crate::failure::Failure;
+use semidp_core::files::{self, Draft};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -20,12 +21,20 @@ pub fn read(option: &str, path: &Path) -> Result<String, Failure> {
     let length = if path == Path::new("-") {
         io::stdin().lock().take(LARGEST + 1).read_to_string(&mut text)
     } else {
-        File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_string(&mut text))
+        open(option, path).and_then(|file| file.take(LARGEST + 1).read_to_string(&mut text))
     };
     if length.map_err(failed)? as u64 > LARGEST {
         return Err(failed(io::Error::other("it is larger than 64 MiB")));
     }
     Ok(text)
+}
+
+/// A model is a regular file; what is read for a moment may also come out of a pipe, as in `semidp verify <(...)`.
+fn open(option: &str, path: &Path) -> io::Result<File> {
+    match option {
+        "--model" => files::open_regular(path, OpenOptions::new().read(true)),
+        _ => File::open(path),
+    }
 }
 
 /// Writes a file so that at every moment the path holds the old text, or the new, or nothing.
@@ -37,20 +46,21 @@ pub fn write(option: &str, path: &Path, text: &str) -> Result<(), Failure> {
 /// private rows are read.
 pub struct Reserved {
     option: String,
+    /// As it was given.
     path: PathBuf,
-    temporary: PathBuf,
-    file: BufWriter<File>,
+    draft: BufWriter<Draft>,
 }
+
+/// Files of results are for everybody to read, and for their owner alone to write, less what the umask forbids.
+const MODE: u32 = 0o644;
 
 impl Reserved {
     /// Takes a place beside the path; the path itself is not touched.
     pub fn new(option: &str, path: &Path) -> Result<Self, Failure> {
         let failed = |error| cannot_write(option, path, error);
-        let path = destination(path).map_err(failed)?;
-        let temporary = temporary_beside(&path).map_err(failed)?;
-        remove_abandoned(&path);
-        let file = OpenOptions::new().write(true).create_new(true).open(&temporary).map_err(failed)?;
-        Ok(Self { option: option.into(), path, temporary, file: BufWriter::new(file) })
+        let target = destination(path).map_err(failed)?;
+        let draft = Draft::beside(&target, mode_of(&target)).map_err(failed)?;
+        Ok(Self { option: option.into(), path: path.into(), draft: BufWriter::new(draft) })
     }
 
     /// Puts the text where the path says, at once.
@@ -61,30 +71,31 @@ impl Reserved {
 
     /// Writes a line; nothing is where the path says yet.
     pub fn line(&mut self, text: &str) -> Result<(), Failure> {
-        let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.write_all(b"\n"));
+        let written = self.draft.write_all(text.as_bytes()).and_then(|()| self.draft.write_all(b"\n"));
         written.map_err(|error| cannot_write(&self.option, &self.path, error))
     }
 
     /// For more than lines of text; nothing is where the path says yet.
     pub fn writer(&mut self) -> &mut impl Write {
-        &mut self.file
+        &mut self.draft
     }
 
     /// Puts what was written where the path says, at once.
-    pub fn keep(mut self) -> Result<(), Failure> {
-        let written = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
-        let moved = written.and_then(|()| fs::rename(&self.temporary, &self.path));
-        let moved = moved.and_then(|()| sync_folder(&self.path));
-        moved.map_err(|error| cannot_write(&self.option, &self.path, error))
+    pub fn keep(self) -> Result<(), Failure> {
+        let Self { option, path, draft } = self;
+        let written = draft.into_inner().map_err(io::IntoInnerError::into_error);
+        written.and_then(Draft::publish).map_err(|error| cannot_write(&option, &path, error))
     }
 }
 
-impl Drop for Reserved {
-    fn drop(&mut self) {
-        // Gone already if it was moved; the failure to write is what the user must hear of, not a failure
-        // to tidy up after it.
-        let _ = fs::remove_file(&self.temporary);
+/// A file that is replaced stays as closed as it was.
+fn mode_of(target: &Path) -> u32 {
+    #[cfg(unix)]
+    if let Ok(found) = fs::metadata(target) {
+        return std::os::unix::fs::PermissionsExt::mode(&found.permissions()) & MODE;
     }
+    let _ = target;
+    MODE
 }
 
 pub fn cannot_write(option: &str, path: &Path, error: io::Error) -> Failure {
@@ -154,7 +165,8 @@ pub fn make_folder(option: &str, path: &Path) -> Result<(), Failure> {
     })
 }
 
-/// Where the file really goes: through links, but never over a device or a folder.
+/// Where the file really goes: what a symbolic link leads to is replaced, not the link. Never a device or a folder, and nothing
+/// through a link that leads nowhere: who can make links could choose where results are written.
 fn destination(path: &Path) -> io::Result<PathBuf> {
     if path == Path::new("-") {
         return Err(io::Error::other("standard output is taken by the answer"));
@@ -162,40 +174,9 @@ fn destination(path: &Path) -> io::Result<PathBuf> {
     match fs::metadata(path) {
         Ok(found) if found.is_file() => fs::canonicalize(path),
         Ok(_) => Err(io::Error::other("it is not a regular file")),
-        Err(_) => Ok(path.to_path_buf()),
-    }
-}
-
-/// A file is durable only once the folder that lists it is.
-pub fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
-}
-
-/// A name in the same folder, so that the rename cannot cross file systems.
-fn temporary_beside(path: &Path) -> io::Result<PathBuf> {
-    let name = path.file_name().ok_or_else(|| io::Error::other("it names no file"))?;
-    let mut temporary = std::ffi::OsString::from(".");
-    temporary.push(name);
-    temporary.push(format!(".{}.tmp", std::process::id()));
-    Ok(path.with_file_name(temporary))
-}
-
-/// Removes what processes left that were killed before they could write this file. Where nobody can tell whether a
-/// process is alive, it stays.
-fn remove_abandoned(path: &Path) {
-    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return };
-    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    let processes = Path::new("/proc");
-    let (true, Ok(entries)) = (processes.join("self").exists(), fs::read_dir(folder)) else { return };
-    for entry in entries.flatten() {
-        let found = entry.file_name();
-        let process = found
-            .to_str()
-            .and_then(|found| found.strip_prefix('.')?.strip_prefix(name)?.strip_prefix('.'))
-            .and_then(|rest| rest.strip_suffix(".tmp")?.parse::<u32>().ok());
-        if process.is_some_and(|process| !processes.join(process.to_string()).exists()) {
-            let _ = fs::remove_file(entry.path());
+        Err(_) if fs::symlink_metadata(path).is_ok() => {
+            Err(io::Error::other("it is a symbolic link that leads to no file"))
         }
+        Err(_) => Ok(path.to_path_buf()),
     }
 }

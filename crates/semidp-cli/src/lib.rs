@@ -5,6 +5,7 @@
 
 mod answer;
 mod command;
+mod delivery;
 mod failure;
 mod file;
 mod meaning;

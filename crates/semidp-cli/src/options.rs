@@ -43,7 +43,7 @@ impl PromiseOptions {
 }
 
 /// How files of rows are read.
-#[derive(Args, Clone, Copy)]
+#[derive(Args, Debug, Clone, Copy)]
 pub struct ReadingOptions {
     /// Let a quoted field of CSV span lines. One broken quote can then hide the lines after it: the certificate names this
     /// as an assumption on the private file [default: a field ends with its line]

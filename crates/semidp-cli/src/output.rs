@@ -35,9 +35,14 @@ impl Output {
 
     /// Prints the answer in the form that was asked for.
     pub fn answer(&self, json: &Value, human: impl FnOnce() -> String) -> Result<(), Failure> {
+        self.deliver(json, human).map(|_| ())
+    }
+
+    /// The same; whether all of it was taken.
+    pub fn deliver(&self, json: &Value, human: impl FnOnce() -> String) -> Result<bool, Failure> {
         if let Some(captured) = &self.captured {
             captured.borrow_mut().json = json.clone();
-            return Ok(());
+            return Ok(true);
         }
         let text = if self.json {
             let text = serde_json::to_string_pretty(json)
@@ -49,9 +54,9 @@ impl Output {
         let mut stdout = std::io::stdout().lock();
         match writeln!(stdout, "{}", text.trim_end()).and_then(|()| stdout.flush()) {
             // The reader has seen enough (`semidp ... | head`).
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
             Err(error) => Err(Failure::other(format!("cannot write to standard output: {error}"))),
-            Ok(()) => Ok(()),
+            Ok(()) => Ok(true),
         }
     }
 

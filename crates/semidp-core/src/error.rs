@@ -107,6 +107,29 @@ pub enum Error {
         reason: String,
     },
 
+    /// Another process is at the run of this key.
+    #[error("the key file {path} is in use: another process is at this run")]
+    KeyInUse {
+        /// The file.
+        path: String,
+    },
+
+    /// The key of a run whose result was written before.
+    #[error("the run of the key file {path} has ended: its result was written before")]
+    RunEnded {
+        /// The file.
+        path: String,
+    },
+
+    /// The record of a run cannot be written, or its run cannot be continued.
+    #[error("the record of the run, {path}, {reason}")]
+    Record {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+
     /// What a run would go on with is not what it began with: going on would use its noise a second time, on
     /// something else.
     #[error("this is not the run that the checkpoint is of: {difference}")]

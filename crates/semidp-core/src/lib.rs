@@ -91,6 +91,7 @@
 
 mod data;
 mod error;
+pub mod files;
 mod hex;
 mod kept;
 mod ledger;
@@ -107,7 +108,7 @@ pub use data::{
     Public, Sampling, Streamed,
 };
 pub use error::{Error, Result};
-pub use kept::{Identity, Kept, KeyFile};
+pub use kept::{Identity, Kept, KeyFile, Record};
 pub use ledger::{Budget, Charge, Ledger, NoLimit, RunId};
 pub use local::{Interview, People, Randomizer, RankReport};
 pub use noise::rng::Randomness;

@@ -1,7 +1,7 @@
 //! Sessions: private data, and the only ways to ask it anything.
 
 use crate::data::{Assignment, BlockSource, Draw, Private, Sampling, Selection};
-use crate::kept::{self, Facts, Identity, Kept, KeyFile};
+use crate::kept::{self, Facts, Identity, Kept, KeyFile, Record};
 use crate::ledger::{Charge, Ledger, NoLimit, RunId};
 use crate::noise::rng::{Randomness, RunKey};
 use crate::noise::{self, LOG_TOTAL_VARIATION, Mechanism};
@@ -44,6 +44,7 @@ pub struct Session<S> {
     adjacency: Adjacency,
     randomness: Randomness,
     key_file: Option<Arc<KeyFile>>,
+    record: Option<Arc<dyn Record>>,
     threads: usize,
     ledger: Mutex<Box<dyn Ledger>>,
     runs: AtomicU64,
@@ -99,6 +100,7 @@ impl<S: BlockSource> Session<S> {
             adjacency,
             randomness: Randomness::OperatingSystem,
             key_file: None,
+            record: None,
             threads: parallel::available(),
             ledger: Mutex::new(Box::new(NoLimit)),
             runs: AtomicU64::new(0),
@@ -116,6 +118,11 @@ impl<S: BlockSource> Session<S> {
     /// Draws from the key in this file, so that the one run of this session can be continued by another process.
     pub fn with_key_file(self, key_file: Arc<KeyFile>) -> Self {
         Self { key_file: Some(key_file), ..self }
+    }
+
+    /// Records its one run, so that [`Session::authorise`] of another process can go on with it.
+    pub fn with_record(self, record: Arc<dyn Record>) -> Self {
+        Self { key_file: Some(record.key_file()), record: Some(record), ..self }
     }
 
     /// Debits this ledger.
@@ -165,6 +172,7 @@ impl<S: BlockSource> Session<S> {
             adjacency: self.adjacency,
             randomness: self.randomness,
             key_file: self.key_file,
+            record: self.record,
             threads: self.threads,
             ledger: self.ledger,
             runs: self.runs,
@@ -191,7 +199,25 @@ impl<S: BlockSource> Session<S> {
         program: Program<M>,
         delta: Delta,
     ) -> Result<(Run<'_, S, M>, Tickets)> {
-        self.prepare(program, delta)?.begin()
+        let prepared = self.prepare(program, delta)?;
+        let Some(record) = &self.record else { return prepared.begin() };
+        let begun = match record.kept() {
+            Some(kept) => {
+                prepared.check(&kept)?;
+                record.begun();
+                prepared.debited(kept.done)
+            }
+            None => {
+                let identity = prepared.identity().ok_or(Error::Foreign { thing: "record" })?;
+                record.write(identity, &prepared.seal(record.text())?)?;
+                record.begun();
+                prepared.begin()
+            }
+        };
+        if let Err(Error::BudgetRefused { .. }) = begun {
+            record.refused();
+        }
+        begun
     }
 
     /// Checks a program and computes what it costs. Nothing is spent and no ticket handed out yet.
@@ -329,11 +355,15 @@ impl<'s, S: BlockSource, M: Mechanism> Prepared<'s, S, M> {
     /// Goes on where a run of the same key, rows and program was interrupted, after the steps that were done. The
     /// ledger knows the run already, or is debited now. What was released so far comes back as a value of this run.
     pub fn resume(self, kept: &Kept<'_>) -> Result<(Run<'s, S, M>, Tickets, Noised<()>)> {
-        let Some(now) = &self.run.identity else { return Err(Error::Foreign { thing: "checkpoint" }) };
-        kept.check(now, &self.run.key)?;
+        self.check(kept)?;
         let released = Noised::new((), self.run.id);
         let (run, tickets) = self.debited(kept.done)?;
         Ok((run, tickets, released))
+    }
+
+    fn check(&self, kept: &Kept<'_>) -> Result<()> {
+        let Some(now) = &self.run.identity else { return Err(Error::Foreign { thing: "checkpoint" }) };
+        kept.check(now, &self.run.key)
     }
 
     fn debited(self, done: u64) -> Result<(Run<'s, S, M>, Tickets)> {

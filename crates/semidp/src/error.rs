@@ -56,6 +56,13 @@ pub enum Error {
         reason: String,
     },
 
+    /// The run of a checkpoint has ended.
+    #[error("the run of the checkpoint {path} has ended: its result was written before")]
+    Ended {
+        /// The file.
+        path: String,
+    },
+
     /// The run was asked to stop, and did so after a step.
     #[error("interrupted after step {step} of {steps}; {checkpoint} holds what is done")]
     Interrupted {

@@ -3,6 +3,7 @@
 mod bench;
 mod documents;
 mod environment;
+mod faults;
 mod fuzz;
 mod peers;
 mod process;
@@ -28,6 +29,10 @@ usage: cargo xtask <command>
                             dp_accounting, Opacus, PyTorch and NumPy, which are installed into
                             target/peers-venv (or $SEMIDP_PEERS_VENV) if need be
   bench python              a fit of a million rows in Python against the same in Rust: time and memory
+  faults [--quick] [--kills N]
+                            kills and full disks at every call that changes a file, and N random kills
+                            (default 300), in mean, train, local randomize and ledger: double debits,
+                            lost answers, wrong messages; --quick tries some
   fuzz [--minutes N] [--target NAME]
                             each fuzz target for N minutes (default 1); needs nightly and
                             cargo-fuzz
@@ -60,6 +65,7 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         }
         ["test", options @ ..] => test::run(options),
         ["bench", options @ ..] => bench::run(options),
+        ["faults", options @ ..] => faults::run(options),
         ["fuzz", options @ ..] => fuzz::run(options),
         [other, ..] => Err(Failure::usage(format!("there is no command `{other}`"))),
     }

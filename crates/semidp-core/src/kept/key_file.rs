@@ -1,5 +1,6 @@
 //! The key of a run on disk: readable by its owner alone, held by one process at a time, gone when the run ends.
 
+use crate::files::{self, is_at, sync_folder};
 use crate::noise::rng::{Randomness, RunKey};
 use crate::{Error, Result, RunId, hex};
 use semidp_accounting::RandomSource;
@@ -8,10 +9,13 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use zeroize::Zeroizing;
 
 const FORMAT: &str = "semidp-run-key/1";
 const SEEDED: &str = "seeded";
 const PRIVATE: &str = "operating-system";
+/// In place of the source and the key, when the result is safe.
+const ENDED: &str = "ended";
 
 /// The secret of one run, in a file of mode 0600.
 ///
@@ -40,7 +44,8 @@ impl KeyFile {
         let mut file = options.open(&path).map_err(|error| failed(&path, "cannot be created", &error))?;
         hold(&file, &path)?;
         let whence = if source == RandomSource::Seeded { SEEDED } else { PRIVATE };
-        let text = format!("{FORMAT}\n{run}\n{whence}\n{}\n", hex::encode(key.bytes()));
+        let digits = Zeroizing::new(hex::encode(key.bytes()));
+        let text = Zeroizing::new(format!("{FORMAT}\n{run}\n{whence}\n{}\n", &*digits));
         let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
         written.and_then(|()| sync_folder(&path)).map_err(|error| {
             let _ = fs::remove_file(&path);
@@ -52,7 +57,7 @@ impl KeyFile {
     /// The key of a run that goes on.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self> {
         let path = path.into();
-        let opened = OpenOptions::new().read(true).write(true).open(&path);
+        let opened = files::open_own(&path, OpenOptions::new().read(true).write(true));
         let mut file = opened.map_err(|error| failed(&path, "cannot be opened", &error))?;
         hold(&file, &path)?;
         #[cfg(unix)]
@@ -63,12 +68,16 @@ impl KeyFile {
                 return Err(refused(&path, "must be readable by its owner alone (mode 0600)"));
             }
         }
-        let mut text = String::new();
+        let mut text = Zeroizing::new(String::with_capacity(1024));
         let read = (&mut file).take(1024).read_to_string(&mut text);
         read.map_err(|error| failed(&path, "cannot be read", &error))?;
         let damaged = || refused(&path, "is not the key of a run, or damaged");
         let lines: Vec<&str> = text.lines().collect();
-        let [FORMAT, run, whence, key] = lines[..] else { return Err(damaged()) };
+        let (run, whence, key) = match lines[..] {
+            [FORMAT, run, whence, key] => (run, whence, key),
+            [FORMAT, _, ENDED, ..] => return Err(Error::RunEnded { path: path.display().to_string() }),
+            _ => return Err(damaged()),
+        };
         let source = match whence {
             SEEDED => RandomSource::Seeded,
             PRIVATE => RandomSource::OperatingSystem,
@@ -79,26 +88,40 @@ impl KeyFile {
         Ok(Self { path, file, key, run, source, is_new: false, is_taken: AtomicBool::new(false) })
     }
 
-    /// Ends it: overwritten, as far as the file system lets anybody, and removed.
-    pub fn remove(&self) -> Result<()> {
-        if !is_at(&self.file, &self.path) {
-            return Err(refused(&self.path, "is not the one of this run any more"));
-        }
+    /// Ends the run, once its result is safe: the key is overwritten by a mark that says so, as far as the file system lets
+    /// anybody. Whoever is killed before [`KeyFile::remove`] finds the mark.
+    pub fn end(&self) -> Result<()> {
+        self.check_place()?;
         let mut file = &self.file;
         let length = file.metadata().map_or(0, |found| found.len().min(1024)) as usize;
+        let mut text = format!("{FORMAT}\n{}\n{ENDED}\n", self.run);
+        text.extend(std::iter::repeat_n('\n', length.saturating_sub(text.len())));
+        file.seek(SeekFrom::Start(0))
+            .and_then(|_| file.write_all(text.as_bytes()))
+            .and_then(|()| file.sync_all())
+            .map_err(|error| failed(&self.path, "cannot be overwritten", &error))
+    }
+
+    /// Overwrites it as [`KeyFile::end`] does, and removes it.
+    pub fn remove(&self) -> Result<()> {
+        self.check_place()?;
         // A file system that keeps old blocks would keep them anyway: the removal is what counts.
-        let _ = file
-            .seek(SeekFrom::Start(0))
-            .and_then(|_| file.write_all(&vec![b'\n'; length]))
-            .and_then(|()| file.sync_all());
+        let _ = self.end();
         fs::remove_file(&self.path).map_err(|error| failed(&self.path, "cannot be removed", &error))?;
         sync_folder(&self.path).map_err(|error| failed(&self.path, "cannot be removed", &error))
     }
 
-    /// Removes a key that no checkpoint belongs to: its run ended before its first step, and released nothing. A key
+    fn check_place(&self) -> Result<()> {
+        match is_at(&self.file, &self.path) {
+            true => Ok(()),
+            false => Err(refused(&self.path, "is not the one of this run any more")),
+        }
+    }
+
+    /// Removes a key that no checkpoint belongs to: its run ended before its first step, or after its result was safe. A key
     /// that a process holds stays.
     pub fn remove_orphan(path: &Path) -> Result<()> {
-        let file = match File::open(path) {
+        let file = match files::open_own(path, OpenOptions::new().read(true)) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(failed(path, "cannot be opened", &error)),
@@ -140,31 +163,10 @@ impl fmt::Debug for KeyFile {
 fn hold(file: &File, path: &Path) -> Result<()> {
     match file.try_lock() {
         Ok(()) if is_at(file, path) => Ok(()),
-        Ok(()) => Err(refused(path, "was removed by another process: try again")),
-        Err(TryLockError::WouldBlock) => Err(refused(path, "is in use: another process is at this run")),
+        // Its process ended between two looks: whoever looks again finds none, or another.
+        Ok(()) | Err(TryLockError::WouldBlock) => Err(Error::KeyInUse { path: path.display().to_string() }),
         Err(TryLockError::Error(error)) => Err(failed(path, "cannot be locked", &error)),
     }
-}
-
-/// Whether a path still names an open file.
-fn is_at(file: &File, path: &Path) -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        let place = |found: fs::Metadata| (found.dev(), found.ino());
-        file.metadata().ok().map(place) == fs::metadata(path).ok().map(place)
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = file;
-        path.exists()
-    }
-}
-
-/// What a folder lists is durable only once the folder is.
-fn sync_folder(path: &Path) -> std::io::Result<()> {
-    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
 fn refused(path: &Path, reason: impl Into<String>) -> Error {
@@ -210,6 +212,37 @@ mod tests {
         opened.remove().unwrap();
         assert!(!path.exists());
         KeyFile::remove_orphan(&path).unwrap();
+    }
+
+    /// Killed while it tidies up: the key is gone, and that the run has ended is known.
+    #[test]
+    fn an_ended_run_is_known_as_such() {
+        let path = place("ended");
+        let created = KeyFile::create(&path, Randomness::OperatingSystem).unwrap();
+        let key = hex::encode(created.key.bytes());
+        created.end().unwrap();
+        drop(created);
+        assert!(!fs::read_to_string(&path).unwrap().contains(&key[..8]));
+        assert!(matches!(KeyFile::open(&path), Err(Error::RunEnded { .. })));
+        KeyFile::remove_orphan(&path).unwrap();
+        assert!(!path.exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_key_is_a_regular_file_and_no_link() {
+        let (path, other) = (place("link"), place("link-target"));
+        drop(KeyFile::create(&other, Randomness::OperatingSystem).unwrap());
+        std::os::unix::fs::symlink(&other, &path).unwrap();
+        let error = KeyFile::open(&path).unwrap_err().to_string();
+        assert!(error.contains("symbolic link"), "{error}");
+        assert!(
+            KeyFile::remove_orphan(&path).is_err() && KeyFile::create(&path, Randomness::Seed(1)).is_err()
+        );
+        assert!(other.exists());
+        for file in [path, other] {
+            fs::remove_file(file).unwrap();
+        }
     }
 
     #[test]

@@ -21,9 +21,11 @@
 
 mod fingerprint;
 mod key_file;
+mod record;
 
 pub(crate) use fingerprint::fingerprint;
 pub use key_file::KeyFile;
+pub use record::Record;
 
 use crate::noise::rng::{Purpose, RunKey};
 use crate::{Error, Result, RunId, hex};

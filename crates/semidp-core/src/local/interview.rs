@@ -6,20 +6,29 @@
 
 use super::Randomizer;
 use crate::data::{Block, BlockSource, CsrBlock, DenseBlock, Private, Selection};
+use crate::kept::{self, Facts, Identity, Record};
 use crate::ledger::{Charge, Ledger, RunId};
 use crate::noise::rng::{Randomness, RunKey};
 use crate::query::{L2, Query, sealed::Work};
-use crate::{Error, Result};
+use crate::{Error, Result, parallel};
 use semidp_accounting::Certificate;
+use std::sync::Arc;
 
 /// People who could be asked. Their number is public: everybody knows who reports.
-pub struct People<S>(S);
+pub struct People<S>(S, Option<Arc<dyn Record>>);
 
 impl<S: BlockSource> People<S> {
     /// The units of a source. One that is read block by block shows a whole block for every question: read it into memory first
     /// ([`Private::in_memory`]).
     pub fn new(units: Private<S>) -> Self {
-        Self(units.into_inner())
+        Self(units.into_inner(), None)
+    }
+
+    /// Records the one interview of these people, so that another process can hold the same one again: under the same key the same
+    /// questions get the same reports, and the ledger knows its name. The randomness of a report is bound to the contribution that it is
+    /// of, so that another question gets a report of its own.
+    pub fn recorded(self, record: Option<Arc<dyn Record>>) -> Self {
+        Self(self.0, record)
     }
 
     /// How many there are.
@@ -45,18 +54,57 @@ impl<S: BlockSource> People<S> {
         randomness: Randomness,
         ledger: &mut dyn Ledger,
     ) -> Result<Interview<S>> {
-        let certificate = randomizer.certificate(randomness)?;
-        let (key, people) = (randomness.key(0)?, self.0);
-        ledger.debit(&Charge {
-            run: RunId::random()?,
+        let mut certificate = randomizer.certificate(randomness)?;
+        let Self(people, record) = self;
+        let (key, run, identity) = match &record {
+            None => (randomness.key(0)?, RunId::random()?, None),
+            Some(record) => {
+                let file = record.key_file();
+                certificate.random_source = file.source();
+                let key = file.take()?.clone();
+                let facts = Facts {
+                    events: &certificate.events,
+                    adjacency: certificate.guarantee.adjacency,
+                    delta: certificate.guarantee.delta,
+                    random_source: file.source(),
+                    steps: 1,
+                    dimension: randomizer.cap.dimension,
+                    width: people.width(),
+                    units: Some(people.units()),
+                };
+                let rows = kept::fingerprint(&people, &key, parallel::available())?;
+                (key, file.run(), Some(Identity::new(file.run(), &facts, rows)))
+            }
+        };
+        if let (Some(record), Some(identity)) = (&record, &identity) {
+            match record.kept() {
+                Some(kept) => kept.check(identity, &key)?,
+                None => record.write(identity, &kept::seal(identity, &key, 0, record.text())?)?,
+            }
+            record.begun();
+        }
+        let granted = ledger.debit(&Charge {
+            run,
             events: &certificate.events,
             adjacency: certificate.guarantee.adjacency,
             epsilon: certificate.guarantee.epsilon,
             delta: certificate.guarantee.delta,
-        })?;
+        });
+        if let (Some(record), Err(Error::BudgetRefused { .. })) = (&record, &granted) {
+            record.refused();
+        }
+        granted?;
         let starts = (0..people.blocks()).map(|block| people.units_of(block).start).collect();
         let was_asked = vec![false; people.units()];
-        Ok(Interview { randomizer, people, starts, was_asked, key, certificate })
+        Ok(Interview {
+            randomizer,
+            people,
+            starts,
+            was_asked,
+            key,
+            certificate,
+            is_recorded: identity.is_some(),
+        })
     }
 }
 
@@ -69,6 +117,8 @@ pub struct Interview<S> {
     was_asked: Vec<bool>,
     key: RunKey,
     certificate: Certificate,
+    /// Whether it may be held again.
+    is_recorded: bool,
 }
 
 impl<S: BlockSource> Interview<S> {
@@ -102,7 +152,12 @@ impl<S: BlockSource> Interview<S> {
         let mut vector = self.contribution(person, question)?;
         let mut scratch = vec![0.0; vector.len()];
         let number = person as u64;
-        randomizer.report((&self.key, number), true, &mut vector, &mut scratch);
+        let bound = self.is_recorded.then(|| {
+            let bits: Vec<i64> = vector.iter().map(|x| x.to_bits() as i64).collect();
+            kept::noise_key(&self.key, number, radius, &bits)
+        });
+        let key = bound.as_ref().unwrap_or(&self.key);
+        randomizer.report((key, number), true, &mut vector, &mut scratch);
         Ok(vector)
     }
 

@@ -11,6 +11,8 @@ use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 use semidp_accounting::RandomSource;
 use std::fmt;
+use std::sync::Mutex;
+use zeroize::{Zeroize, Zeroizing};
 
 /// What a stream is for. The number is part of the address: never reuse one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,13 +68,13 @@ impl Randomness {
                 key[16..].copy_from_slice(b"semidp test seed");
             }
         }
-        Ok(RunKey(key))
+        Ok(RunKey::from_bytes(key))
     }
 }
 
-/// The secret of one run.
+/// The secret of one run. It is overwritten when it is dropped, and while there is one the process leaves no core dump.
 #[derive(Clone)]
-pub(crate) struct RunKey([u8; 32]);
+pub(crate) struct RunKey(Zeroizing<[u8; 32]>, WithoutDumps);
 
 impl fmt::Debug for RunKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -88,13 +90,13 @@ impl RunKey {
 
     /// As the file has it.
     pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(bytes)
+        Self(Zeroizing::new(bytes), WithoutDumps::new())
     }
 
     /// A key for another purpose, which tells nothing about this one.
-    pub(crate) fn derived(&self, purpose: Purpose) -> [u8; 32] {
+    pub(crate) fn derived(&self, purpose: Purpose) -> Zeroizing<[u8; 32]> {
         let mut stream = self.stream(purpose, 0, 0);
-        let mut key = [0; 32];
+        let mut key = Zeroizing::new([0; 32]);
         key.chunks_exact_mut(8).for_each(|part| part.copy_from_slice(&stream.word().to_le_bytes()));
         key
     }
@@ -102,10 +104,68 @@ impl RunKey {
     /// The stream at an address: 8 bits of purpose, 32 of step, 24 of block.
     pub(crate) fn stream(&self, purpose: Purpose, step: u64, block: u64) -> Stream {
         assert!(step < 1 << 32 && block < 1 << 24, "an address out of range would repeat a stream");
-        let mut generator = ChaCha20Rng::from_seed(self.0);
+        let mut generator = ChaCha20Rng::from_seed(*self.0);
         generator.set_stream((purpose as u64) << 56 | step << 24 | block);
         Stream { generator, buffer: [0; BUFFERED], next: BUFFERED }
     }
+}
+
+/// As long as one lives, the process is not dumpable: no core dump, and no other process of the user may read its memory. Linux only.
+struct WithoutDumps;
+
+/// How many live, and whether the process was dumpable before the first.
+static WITHOUT_DUMPS: Mutex<(usize, bool)> = Mutex::new((0, false));
+
+impl WithoutDumps {
+    fn new() -> Self {
+        let mut state = WITHOUT_DUMPS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if state.0 == 0 {
+            state.1 = dumps::forbid();
+        }
+        state.0 += 1;
+        Self
+    }
+}
+
+impl Clone for WithoutDumps {
+    fn clone(&self) -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for WithoutDumps {
+    fn drop(&mut self) {
+        let mut state = WITHOUT_DUMPS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        state.0 -= 1;
+        if state.0 == 0 && state.1 {
+            dumps::allow();
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod dumps {
+    use rustix::process::{DumpableBehavior, dumpable_behavior, set_dumpable_behavior};
+
+    /// Whether they were allowed.
+    pub(super) fn forbid() -> bool {
+        let was = dumpable_behavior().is_ok_and(|found| found == DumpableBehavior::Dumpable);
+        was && set_dumpable_behavior(DumpableBehavior::NotDumpable).is_ok()
+    }
+
+    pub(super) fn allow() {
+        // The key is gone; a process that stays closed is no worse.
+        let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod dumps {
+    pub(super) fn forbid() -> bool {
+        false
+    }
+
+    pub(super) fn allow() {}
 }
 
 const BUFFERED: usize = 256;
@@ -115,6 +175,12 @@ pub struct Stream {
     generator: ChaCha20Rng,
     buffer: [u64; BUFFERED],
     next: usize,
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.buffer.zeroize();
+    }
 }
 
 impl Stream {
@@ -180,7 +246,7 @@ mod tests {
     /// the zero key and stream is the well-known test vector TC1.
     #[test]
     fn the_generator_is_chacha20() {
-        let mut stream = RunKey([0; 32]).stream(Purpose::Noise, 0, 0);
+        let mut stream = RunKey::from_bytes([0; 32]).stream(Purpose::Noise, 0, 0);
         stream.generator.set_stream(0);
         let first = stream.word().to_le_bytes();
         assert_eq!(first, [0x76, 0xb8, 0xe0, 0xad, 0xa0, 0xf1, 0x3d, 0x90]);
@@ -197,6 +263,18 @@ mod tests {
         let bound = 6.5 * (60_000.0f64 * (1.0 / 6.0) * (5.0 / 6.0)).sqrt();
         assert!(counts.iter().all(|&c| (f64::from(c) - 10_000.0).abs() < bound), "{counts:?}");
         assert_eq!(stream.below(1), 0);
+    }
+
+    /// Other tests of this process hold keys at the same time, so nothing is asserted of the time after the last.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_process_with_a_key_is_not_dumpable() {
+        use rustix::process::{DumpableBehavior, dumpable_behavior};
+        let key = Randomness::OperatingSystem.key(0).unwrap();
+        let copy = key.clone();
+        drop(key);
+        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
+        drop(copy);
     }
 
     #[test]

@@ -7,7 +7,9 @@ use super::{
 use crate::loss::Loss;
 use crate::{Error, Result};
 use semidp_accounting::{PrivacyBudget, Trust};
-use semidp_core::{BlockSource, Budget, Ledger, NoLimit, Private, Randomness, Recorder, Sampling, Session};
+use semidp_core::{
+    BlockSource, Budget, Ledger, NoLimit, Private, Randomness, Record, Recorder, Sampling, Session,
+};
 use std::sync::{Arc, LazyLock};
 
 /// Rows, still on their sides of the wall.
@@ -28,6 +30,8 @@ pub struct Conduct<'c> {
     pub ledger: Option<Box<dyn Ledger>>,
     /// Keeps the run as it goes. Its key replaces `randomness`.
     pub keeping: Option<&'c Keeping>,
+    /// Records a run of randomised reports, which is held again from its beginning. Its key replaces `randomness`.
+    pub record: Option<Arc<dyn Record>>,
     /// Private rows that fit into so many bytes are read into memory, others are streamed; without a number they stay
     /// as they are.
     pub memory: Option<u64>,
@@ -41,7 +45,16 @@ pub struct Conduct<'c> {
 impl Conduct<'_> {
     /// With noise from here, and nothing else out of the ordinary.
     pub fn new(randomness: Randomness) -> Self {
-        Self { randomness, threads: None, memory: None, ledger: None, keeping: None, recorder: None, warn: None }
+        Self {
+            randomness,
+            threads: None,
+            memory: None,
+            ledger: None,
+            keeping: None,
+            record: None,
+            recorder: None,
+            warn: None,
+        }
     }
 
     /// A session that grants no more than the budget, however the noise was calibrated.

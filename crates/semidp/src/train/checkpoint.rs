@@ -39,6 +39,19 @@ impl Fact {
     }
 }
 
+/// The first difference between the facts of a run when it began and now, in words.
+pub fn difference(begun: &[Fact], now: &[Fact]) -> Option<String> {
+    for fact in begun {
+        match now.iter().find(|other| other.name == fact.name) {
+            Some(other) if other.value == fact.value => {}
+            Some(other) => return Some(format!("{} was {} and is {}", fact.name, fact.value, other.value)),
+            None => return Some(format!("{} was {} and is not there now", fact.name, fact.value)),
+        }
+    }
+    let added = now.iter().find(|other| begun.iter().all(|fact| fact.name != other.name))?;
+    Some(format!("{} was not there and is {}", added.name, added.short()))
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Header {
@@ -75,6 +88,11 @@ pub(super) struct Checkpoint {
     content: Content,
 }
 
+/// Whether these bytes may be the beginning of a checkpoint, of whichever version.
+pub(super) fn may_begin(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"{\"format\":\"semidp-checkpoint/")
+}
+
 /// The text that is sealed.
 pub(super) fn content(facts: &[Fact], state: State) -> String {
     let content = Content { facts: facts.to_vec(), state };
@@ -108,19 +126,8 @@ impl Checkpoint {
 
     /// Refuses to go on with anything that differs, and names the first difference.
     pub(super) fn check(&self, facts: &[Fact]) -> Result<()> {
-        let begun = &self.content.facts;
-        let differs = |difference| Err(semidp_core::Error::AnotherRun { difference }.into());
-        for fact in begun {
-            match facts.iter().find(|now| now.name == fact.name) {
-                Some(now) if now.value == fact.value => {}
-                Some(now) => {
-                    return differs(format!("{} was {} and is {}", fact.name, fact.value, now.value));
-                }
-                None => return differs(format!("{} was {} and is not there now", fact.name, fact.value)),
-            }
-        }
-        match facts.iter().find(|now| begun.iter().all(|fact| fact.name != now.name)) {
-            Some(now) => differs(format!("{} was not there and is {}", now.name, now.short())),
+        match difference(&self.content.facts, facts) {
+            Some(difference) => Err(semidp_core::Error::AnotherRun { difference }.into()),
             None => Ok(()),
         }
     }

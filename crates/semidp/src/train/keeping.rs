@@ -4,15 +4,15 @@
 //! 2. The ledger is debited, under the name that stands in the key file. Whoever is killed from here on goes on from
 //!    the checkpoint, and the ledger knows the name.
 //! 3. Checkpoints follow, each in place of the last at once.
-//! 4. When the result is safe, the key is removed, then the checkpoint.
+//! 4. When the result is safe, the key is overwritten by a mark that the run has ended, the checkpoint removed, and then the key.
 
 use super::checkpoint::{self, Checkpoint, Fact, State};
+use crate::record::key_path;
 use crate::{Error, Result};
-use semidp_core::{BlockSource, Identity, KeyFile, Mechanism, Prepared, Randomness, Run, Tickets};
+use semidp_core::{BlockSource, Identity, KeyFile, Mechanism, Prepared, Randomness, Run, Tickets, files};
 use std::cell::{Cell, RefCell};
-use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,13 +35,6 @@ pub struct Keeping {
     last: Cell<Option<Instant>>,
 }
 
-/// The key of the run that a checkpoint is of lies beside it.
-fn key_path(path: &Path) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(".key");
-    name.into()
-}
-
 impl Keeping {
     /// For a run that begins: there must be no checkpoint yet.
     pub fn begin(path: impl Into<PathBuf>, randomness: Randomness) -> Result<Self> {
@@ -49,6 +42,9 @@ impl Keeping {
         match fs::symlink_metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(failed(&path, "cannot be looked for", &error)),
+            Ok(_) if has_ended(&path) => {
+                files::remove(&path).map_err(|error| failed(&path, "cannot be removed", &error))?;
+            }
             Ok(_) => return Err(refused(&path, "is there already, of a run that has not ended")),
         }
         KeyFile::remove_orphan(&key_path(&path))?;
@@ -59,11 +55,14 @@ impl Keeping {
     /// For a run that goes on.
     pub fn resume(path: impl Into<PathBuf>) -> Result<Self> {
         let path = path.into();
-        let length = fs::metadata(&path).map_err(|error| failed(&path, "cannot be read", &error))?.len();
-        if length > LARGEST {
-            return Err(refused(&path, "is no checkpoint: it is too large"));
+        if has_ended(&path) {
+            // What a kill left of its last moments.
+            files::remove(&path).map_err(|error| failed(&path, "cannot be removed", &error))?;
+            KeyFile::remove_orphan(&key_path(&path))?;
+            return Err(Error::Ended { path: path.display().to_string() });
         }
-        let text = fs::read_to_string(&path).map_err(|error| failed(&path, "cannot be read", &error))?;
+        let text = read(&path).map_err(|error| failed(&path, "cannot be read", &error))?;
+        let Some(text) = text else { return Err(refused(&path, "is no checkpoint, or damaged")) };
         let saved = Checkpoint::decode(&text)
             .map_err(|reason| Error::Checkpoint { path: path.display().to_string(), reason })?;
         if !key_path(&path).exists() {
@@ -120,12 +119,15 @@ impl Keeping {
     pub fn end(self) -> Result<()> {
         // Nothing is left for whoever drops it.
         self.is_begun.set(true);
-        self.key.remove()?;
-        match fs::remove_file(&self.path) {
-            // No run began: there was nothing private to learn from.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed.map_err(|error| failed(&self.path, "cannot be removed", &error)),
-        }
+        // A mark that cannot be written is no reason to keep the key.
+        let _ = self.key.end();
+        files::remove(&self.path).map_err(|error| failed(&self.path, "cannot be removed", &error))?;
+        Ok(self.key.remove()?)
+    }
+
+    /// Whether a step may have been paid for.
+    pub fn is_begun(&self) -> bool {
+        self.is_begun.get() || self.saved.is_some()
     }
 
     pub(super) fn key(&self) -> Arc<KeyFile> {
@@ -200,19 +202,8 @@ impl Keeping {
     fn write(&self, identity: Option<&Identity>, done: u64, content: &str, seal: String) -> Result<()> {
         let identity = identity.ok_or(semidp_core::Error::Foreign { thing: "checkpoint" })?;
         let text = checkpoint::encode(identity, done, content, seal);
-        let replace = || -> io::Result<()> {
-            let temporary = beside(&self.path)?;
-            let mut options = OpenOptions::new();
-            options.write(true).create(true).truncate(true);
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            let mut file = options.open(&temporary)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&temporary, &self.path)?;
-            sync_folder(&self.path)
-        };
-        replace().map_err(|error| failed(&self.path, "cannot be written", &error))
+        files::replace(&self.path, 0o600, &text)
+            .map_err(|error| failed(&self.path, "cannot be written", &error))
     }
 }
 
@@ -220,23 +211,31 @@ impl Keeping {
 impl Drop for Keeping {
     fn drop(&mut self) {
         if self.saved.is_none() && !self.is_begun.get() {
+            // Nothing was paid: without its checkpoint the key is removed by whoever comes next.
+            let _ = files::remove(&self.path);
             let _ = self.key.remove();
-            let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// The name of a checkpoint that is being written. One is enough: the key file is held by one process.
-fn beside(path: &Path) -> io::Result<PathBuf> {
-    let mut name = OsString::from(".");
-    name.push(path.file_name().ok_or_else(|| io::Error::other("it names no file"))?);
-    name.push(".new");
-    Ok(path.with_file_name(name))
+/// Whether the run of a checkpoint ended, and was killed while it tidied up.
+fn has_ended(path: &Path) -> bool {
+    matches!(KeyFile::open(key_path(path)), Err(semidp_core::Error::RunEnded { .. }))
 }
 
-fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+/// The text of a checkpoint; `None` if its first bytes are those of something else, whatever its length.
+fn read(path: &Path) -> io::Result<Option<String>> {
+    let mut file = files::open_own(path, OpenOptions::new().read(true))?;
+    let mut first = Vec::new();
+    Read::by_ref(&mut file).take(64).read_to_end(&mut first)?;
+    if first.len() < 64 || !checkpoint::may_begin(&first) {
+        return Ok(None);
+    }
+    let mut text = String::from_utf8(first).map_err(io::Error::other)?;
+    if file.take(LARGEST).read_to_string(&mut text)? as u64 == LARGEST {
+        return Err(io::Error::other("it is too large"));
+    }
+    Ok(Some(text))
 }
 
 fn refused(path: &Path, reason: &str) -> Error {

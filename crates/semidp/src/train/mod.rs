@@ -59,7 +59,7 @@ pub use algorithm::{
 pub use alpha::{Alpha, Variances};
 pub use auto::Auto;
 pub use average::Average;
-pub use checkpoint::Fact;
+pub use checkpoint::{Fact, difference};
 pub use curvature::{Curvature, curvature};
 pub use directions::Directions;
 pub use dp_sgd::DpSgd;

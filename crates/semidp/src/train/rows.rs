@@ -148,7 +148,7 @@ impl PublicRows {
     }
 
     /// SHA-256 of everything in it: these rows are public.
-    pub(super) fn digest(&self) -> String {
+    pub fn digest(&self) -> String {
         let labels = self.labels.iter().flat_map(|label| label.to_le_bytes());
         let shape = [self.features as u64, self.labels.len() as u64].into_iter().flat_map(u64::to_le_bytes);
         match &self.storage {

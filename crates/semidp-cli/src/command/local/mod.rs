@@ -9,6 +9,7 @@ mod expected;
 mod memory;
 mod randomize;
 mod reports;
+mod seal;
 
 use crate::failure::Failure;
 use crate::output::Output;

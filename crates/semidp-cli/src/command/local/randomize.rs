@@ -5,6 +5,7 @@ use super::centre::Centre;
 use super::columns::{Columns, Wishes};
 use super::memory::{Entry, Memory, Question};
 use super::refuse_idealised;
+use super::seal::Key;
 use crate::failure::Failure;
 use crate::file::{self, Reserved};
 use crate::number;
@@ -82,6 +83,10 @@ pub struct Randomize {
     #[arg(long, value_name = "FILE")]
     memory: Option<PathBuf>,
 
+    /// Seal a memory that an older version wrote, as it is
+    #[arg(long)]
+    adopt_memory: bool,
+
     /// Report once more in a round that these people have reported in; the epsilons add up
     #[arg(long)]
     again: bool,
@@ -110,6 +115,7 @@ impl Randomize {
     /// Answers.
     pub fn run(self, output: &Output) -> Result<(), Failure> {
         let path = self.memory.clone().unwrap_or_else(|| Memory::default_path(&self.data));
+        let key_path = Key::path(&path);
         file::refuse_same(&[
             ("--data", Some(&self.data)),
             ("--public", self.public.as_ref()),
@@ -117,6 +123,7 @@ impl Randomize {
             ("--centre", self.centre.as_ref()),
             ("--out", Some(&self.out)),
             ("--memory", Some(&path)),
+            ("--memory", Some(&key_path)),
         ])?;
         // What cannot be read or written should be known before anything is drawn or remembered.
         let centre = self.centre.as_deref().map(Centre::read).transpose()?;
@@ -147,7 +154,7 @@ impl Randomize {
         let rows = open_private(&self.data, &columns.schema, &columns.encoding, loading)?;
         overwrite::refuse_other("--out", &self.out, Kind::Reports)?;
         let mut out = Reserved::new("--out", &self.out)?;
-        let mut memory = Memory::open(&path, output)?;
+        let mut memory = Memory::open(&path, self.adopt_memory, output)?;
         let is_cut = memory.is_cut;
 
         let known = memory.last_of(&self.round).is_some();
@@ -165,7 +172,6 @@ impl Randomize {
         let entry = memory.last_of(&self.round).ok_or_else(|| {
             Failure::other("internal error: the round is not remembered; please report this")
         })?;
-        self.release(&memory, entry, &mut out)?;
         let mut certificate = certificate(&memory, &header, self.mechanism == "auto", source)?;
         certificate.assumptions.extend(self.reading.assumption());
         if let Some(note) = epsilon_note(certificate.guarantee.epsilon) {
@@ -173,7 +179,14 @@ impl Randomize {
             certificate.notes.push(note);
         }
         let certificate = &certificate;
-        out.keep()?;
+        let released = self.release(&memory, entry, &mut out).and_then(|()| out.keep());
+        released.map_err(|failure| {
+            let spent = format!("these people have reported, and their reports are in {}", path.display());
+            failure.after(
+                &spent,
+                "give the same command again: it writes the same reports, and spends nothing more",
+            )
+        })?;
 
         let answer =
             Answer { memory: &memory, entry, certificate, is_remembered, out: &self.out, path: &path };
@@ -185,7 +198,7 @@ impl Randomize {
         }
         if is_cut {
             output.note(
-                "an earlier run ended before it released anything; what it had begun to note was dropped",
+                "an earlier run ended before it released the reports that it was noting; they were dropped",
             );
         }
         columns.notes.iter().for_each(|note| output.note(note));

@@ -4,11 +4,13 @@ use super::Mean;
 use super::data::Data;
 use super::result::Outcome;
 use crate::failure::Failure;
-use semidp::mean::{Assumption, Errors, JointPlan, Law, Plan, Request, Target, errors};
+use semidp::mean::{Assumption, Errors, JointPlan, Law, Plan, Problem, Request, Target, errors};
 use semidp::strength::refuse_weak_noise;
+use semidp_accounting::PrivacyBudget;
 use semidp_core::{BlockSource, Public, Release, Session};
 
 /// A planned release.
+#[derive(Debug)]
 pub enum Method {
     /// An estimator of the paper, or the public rows alone.
     Named { plan: Plan, errors: Result<Errors, &'static str> },
@@ -79,6 +81,30 @@ impl Method {
         match self {
             Self::Named { plan, .. } => plan.name(),
             Self::Joint(plan) => plan.name(),
+        }
+    }
+
+    /// What it may spend.
+    pub fn budget(&self) -> PrivacyBudget {
+        match self {
+            Self::Named { plan, .. } => plan.budget(),
+            Self::Joint(plan) => plan.budget(),
+        }
+    }
+
+    /// What it was made for.
+    pub fn problem(&self) -> &Problem {
+        match self {
+            Self::Named { plan, .. } => plan.problem(),
+            Self::Joint(plan) => plan.problem(),
+        }
+    }
+
+    /// Rows further than this from the centre are clipped.
+    pub fn clip_norm(&self) -> Option<f64> {
+        match self {
+            Self::Named { plan, .. } => plan.clip_norm(),
+            Self::Joint(plan) => Some(plan.radius()),
         }
     }
 

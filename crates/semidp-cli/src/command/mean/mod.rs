@@ -2,13 +2,17 @@
 
 mod data;
 mod method;
+mod record;
 mod result;
 
 use crate::command::plan::refuse_other_promises;
+use crate::delivery::{Answer, Places};
 use crate::failure::Failure;
 use crate::file::{self, Reserved};
 use crate::number;
-use crate::options::{BudgetOptions, LedgerOptions, NoiseOptions, PromiseOptions, ReadingOptions, TargetName};
+use crate::options::{
+    BudgetOptions, LedgerOptions, NoiseOptions, PromiseOptions, ReadingOptions, TargetName,
+};
 use crate::output::Output;
 use crate::overwrite::{self, Kind};
 use crate::signing::SignOptions;
@@ -208,8 +212,10 @@ impl Mean {
         let reserve = |option: &str, path: &Option<PathBuf>| {
             path.as_ref().map(|path| Reserved::new(option, path)).transpose()
         };
-        let out = reserve("--out", &self.out)?;
-        let certificate = reserve("--certificate", &self.certificate)?;
+        let places = Places {
+            out: reserve("--out", &self.out)?,
+            certificate: reserve("--certificate", &self.certificate)?,
+        };
 
         let (data, private) = Data::open(&self, output)?;
         let request = Request {
@@ -239,11 +245,18 @@ impl Mean {
         }
         let method = Method::choose(&self, request, &data, rows)?;
         method.refuse_weak_noise(self.noise.allow_weak_noise)?;
-        let budget_notes =
-            if method.spends() { budget_notes(budget, Some(rows as f64)) } else { Vec::new() };
+        let budget_notes = if method.spends() { budget_notes(budget, Some(rows as f64)) } else { Vec::new() };
         budget_notes.iter().for_each(|note| output.warn(note));
         if self.seed.is_some() {
             output.warn("--seed makes the noise reproducible: the result is NOT private");
+        }
+        let delivery = self.delivery(&data, &method, randomness)?;
+        if let Some(answer) = delivery.found() {
+            output.note("this is the answer of a run that was interrupted: nothing is spent now");
+            return delivery.deliver(&answer, places, output);
+        }
+        if let Some(record) = delivery.record() {
+            session = session.with_record(record);
         }
         if let Some(ledger) = ledger {
             let seeded = if self.seed.is_some() { ", NOT private: seeded" } else { "" };
@@ -252,7 +265,7 @@ impl Mean {
         data.bar.set_length(rows);
         let release = method.release(&session, &data, self.confidence);
         data.bar.finish_and_clear();
-        let mut release = release?;
+        let mut release = release.map_err(|error| delivery.failed(error.into()))?;
         if self.strict {
             let check = "a strict check of the rows came first: that it passed, or which column failed it, is \
                          covered by no guarantee";
@@ -266,20 +279,9 @@ impl Mean {
             key.sign(&mut release.certificate)?;
         }
         let estimate = Estimate::new(data, release, self.confidence);
-        let json = estimate.json()?;
-        if let Some(place) = certificate {
-            place.fill(&pretty(&json["certificate"])?)?;
-        }
-        if let Some(place) = out {
-            place.fill(&pretty(&json)?)?;
-        }
-        output.answer(&json, || estimate.text())?;
+        let answer = Answer { json: estimate.json()?, text: estimate.text(), notes: estimate.warnings() };
+        delivery.deliver(&answer, places, output)?;
         estimate.notes(output);
         Ok(())
     }
-}
-
-fn pretty(json: &serde_json::Value) -> Result<String, Failure> {
-    serde_json::to_string_pretty(json)
-        .map_err(|error| Failure::other(format!("cannot write the answer as JSON: {error}")))
 }

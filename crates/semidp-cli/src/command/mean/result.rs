@@ -482,9 +482,13 @@ impl Estimate {
         format!("{}\n\n{}", table::columns(&headings, rows.collect()), points.join("\n"))
     }
 
+    /// What is printed with the answer each time it is delivered.
+    pub fn warnings(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
     /// What a reader of the table should know.
     pub fn notes(&self, output: &Output) {
-        self.notes.iter().for_each(|note| output.warn(note));
         let is_named = matches!(self.outcome, Outcome::Named { .. });
         if is_named && self.intervals().is_some_and(|intervals| intervals.contains(&None)) {
             output.note("no interval is known for a column that does not vary in the public rows");

@@ -46,6 +46,11 @@ impl KeepOptions {
         }
     }
 
+    /// Whether anything is to be kept.
+    pub fn is_kept(&self) -> bool {
+        self.checkpoint.as_deref() != Some(Path::new("none"))
+    }
+
     /// Takes the place, or finds the run that was interrupted.
     pub fn keeping(
         &self,

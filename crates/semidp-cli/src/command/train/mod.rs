@@ -7,6 +7,7 @@ mod result;
 
 pub use options::{HyperOptions, Train};
 
+use crate::delivery::{Delivery, UNKNOWN};
 use crate::failure::Failure;
 use crate::file::{self, Reserved};
 use crate::meaning::Meaning;
@@ -30,6 +31,7 @@ use semidp_core::{BlockSource, DenseTable, Ledger, Private, Randomness, Sampling
 use semidp_table::{Kind, Schema};
 use semidp_tabular::{Columns, SavedModel, Task};
 use serde_json::{Value, json};
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,6 +43,8 @@ const WATCHED_ROWS: usize = 2000;
 pub const NOT_PRIVATE: &str = "this model is NOT private: it was trained on private rows as they are";
 /// What trains on public rows alone.
 const FREE: &str = "throw-away";
+/// After a debit.
+const SPENT: &str = "the budget was spent";
 /// A weight of private gradients that a user should hear of.
 const LITTLE_WEIGHT: f64 = 1e-3;
 
@@ -141,6 +145,11 @@ impl Train {
         }
         let randomness = self.seed.map_or(Randomness::OperatingSystem, Randomness::Seed);
         let keeping = self.keeping(algorithm, randomness, budget, &prepared.columns, &loss_name)?;
+        let not_covered = match &host {
+            Host::Program { not_covered, .. } => *not_covered,
+            Host::Terminal => &[],
+        };
+        let delivery = self.delivery(algorithm, randomness, budget, &prepared, (&loss_name, not_covered))?;
         let (private, reading) = self.private_rows(&prepared.columns, algorithm, output)?;
         // Rows that are only being read can be read again: until here a signal ends the process at once.
         let keeping = match (keeping, &host) {
@@ -161,6 +170,7 @@ impl Train {
             threads: self.threads.map(|threads| threads as usize),
             memory: Some(self.memory.unwrap_or_else(memory::by_default)),
             keeping: keeping.as_ref(),
+            record: delivery.record(),
             ledger: ledger.map(|ledger| -> Box<dyn Ledger> {
                 let seeded = if self.seed.is_some() { ", NOT private: seeded" } else { "" };
                 Box::new(ledger.describe(&format!("train: {}{seeded}", algorithm.name())))
@@ -185,11 +195,13 @@ impl Train {
         });
         reading.end();
         bar.finish_and_clear();
-        let mut trained = trained?;
+        let mut trained =
+            trained.map_err(|error| delivery.failed(self.unfinished(error, keeping.as_ref())))?;
         // A function of released iterates, so that it may be told.
         if trained.model.weights.iter().any(|weight| !weight.is_finite()) {
             // Going on would lead nowhere else.
             keeping.map_or(Ok(()), Keeping::end)?;
+            delivery.end(output);
             return Err(Failure::input(
                 "learning-rate must be smaller: training diverged",
                 "take a smaller --learning-rate, or leave it out; the budget was spent all the same",
@@ -245,18 +257,61 @@ impl Train {
             notes: &prepared.notes,
         };
         let json = outcome.json()?;
-        if let Some(place) = certificate {
-            place.fill(&pretty(&json["certificate"])?)?;
+        let (text, is_written) = (saved.to_json()?, out.is_some());
+        let written = match certificate {
+            Some(place) => place.fill(&pretty(&json["certificate"])?),
+            None => Ok(()),
+        };
+        let written = written.and_then(|()| out.map_or(Ok(()), |out| out.fill(&text)));
+        if let Err(failure) = written {
+            return Err(match &keeping {
+                Some(keeping) => failure.after(SPENT, again(keeping)),
+                None if delivery.is_begun() => delivery.failed(failure),
+                None if algorithm.private_use() == PrivateUse::Budgeted && is_written => {
+                    // Nothing was kept of it: this is the only copy.
+                    let _ = writeln!(std::io::stdout().lock(), "{text}");
+                    failure.after(
+                        &format!("{SPENT}, and the model is on standard output"),
+                        "save what was printed",
+                    )
+                }
+                None => failure,
+            });
         }
-        if let Some(out) = out {
-            out.fill(&saved.to_json()?)?;
+        if let Some(Err(error)) = keeping.map(Keeping::end) {
+            output.warn(&format!(
+                "the model is complete, but what was kept of the run could not be removed: {error}"
+            ));
         }
-        if let Some(keeping) = keeping {
-            keeping.end()?;
-        }
+        delivery.end(output);
         output.answer(&json, || outcome.text())?;
         prepared.notes[..told].iter().for_each(|note| output.note(note));
         Ok((saved, json))
+    }
+
+    /// A run that failed on its way: what that cost, and how to go on.
+    fn unfinished(&self, error: semidp::Error, keeping: Option<&Keeping>) -> Failure {
+        let is_stopped = matches!(error, semidp::Error::Interrupted { .. });
+        let is_other = matches!(
+            error,
+            semidp::Error::Kernel(
+                semidp_core::Error::BudgetRefused { .. }
+                    | semidp_core::Error::AnotherRun { .. }
+                    | semidp_core::Error::Tampered
+            )
+        );
+        let is_kept = matches!(error, semidp::Error::Checkpoint { .. });
+        let is_unknown = matches!(error, semidp::Error::Kernel(semidp_core::Error::Ledger { .. }));
+        let failure = Failure::from(error);
+        match keeping {
+            Some(keeping) if keeping.is_begun() && !is_stopped && !is_other => {
+                failure.after(if is_unknown { UNKNOWN } else { SPENT }, again(keeping))
+            }
+            // The first checkpoint comes before the debit.
+            Some(_) if is_kept => failure
+                .hinted("nothing was spent: --checkpoint FILE names another place, on a disk with room"),
+            _ => failure,
+        }
     }
 
     fn algorithm(&self) -> Result<&'static dyn Algorithm, Failure> {
@@ -359,7 +414,9 @@ impl Train {
         if self.private.is_none() || algorithm.private_use() != PrivateUse::Budgeted || is_local {
             let reason = match is_local {
                 // Everybody has one report, and it takes no longer to make than to read.
-                true => "a run of randomised reports is over in moments and is not kept",
+                true => {
+                    "a run of randomised reports is over in moments, and the same command given again finds it"
+                }
                 false => "this run spends nothing and keeps nothing",
             };
             return match self.keep.resume {
@@ -370,6 +427,17 @@ impl Train {
                 )),
             };
         }
+        self.keep.keeping(&self.out, randomness, self.facts(algorithm, budget, columns, loss))
+    }
+
+    /// What the library does not know about a run, and must not change while it is interrupted.
+    fn facts(
+        &self,
+        algorithm: &dyn Algorithm,
+        budget: PrivacyBudget,
+        columns: &Columns,
+        loss: &str,
+    ) -> Vec<Fact> {
         let mut facts = vec![
             Fact::new("version", env!("CARGO_PKG_VERSION")),
             Fact::new("algorithm", algorithm.name()),
@@ -391,7 +459,30 @@ impl Train {
         );
         let features = columns.names().iter().zip(columns.features());
         facts.extend(features.map(|(name, feature)| Fact::new(&format!("feature {name}"), json!(feature))));
-        self.keep.keeping(&self.out, randomness, facts)
+        facts
+    }
+
+    /// Records a run of randomised reports. It has no checkpoints: the same command asks the same people again, and gets the same
+    /// reports.
+    fn delivery(
+        &self,
+        algorithm: &dyn Algorithm,
+        randomness: Randomness,
+        budget: PrivacyBudget,
+        prepared: &Prepared,
+        (loss, not_covered): (&str, &[String]),
+    ) -> Result<Delivery, Failure> {
+        let is_local = algorithm.trust() == Trust::Local && algorithm.private_use() == PrivateUse::Budgeted;
+        let is_recorded = self.private.is_some() && is_local && self.keep.is_kept();
+        let mut facts = self.facts(algorithm, budget, &prepared.columns, loss);
+        facts.push(Fact::new("seed", json!(self.seed)));
+        facts.push(Fact::new("domain", self.hyper.domain.as_str()));
+        facts.push(Fact::new("hyper-parameters", format!("{:?}", self.hyper.given())));
+        let public = prepared.public.as_ref();
+        facts.push(Fact::new("content of the public rows", json!(public.map(PublicRows::digest))));
+        facts.push(Fact::new("not covered", not_covered.join("; ")));
+        let path = self.keep.place(&self.out).filter(|_| is_recorded);
+        Delivery::open(path, randomness, &facts, SPENT.into(), true)
     }
 
     fn task(&self, schema: &Schema, notes: &mut Vec<String>) -> Result<Task, Failure> {
@@ -516,6 +607,12 @@ impl<'a> Watch<'a> {
             self.bar.set_message(format!("steps, {what} {value:.4}"));
         }
     }
+}
+
+/// How to get a model that was paid for.
+fn again(keeping: &Keeping) -> String {
+    let path = keeping.path().display();
+    format!("the same command with --resume {path} goes on, and spends nothing more")
 }
 
 fn pretty(json: &serde_json::Value) -> Result<String, Failure> {

@@ -4,9 +4,7 @@ use super::keep::KeepOptions;
 use crate::command::local::refuse_idealised;
 use crate::failure::Failure;
 use crate::number;
-use crate::options::{
-    BudgetOptions, LedgerOptions, NoiseOptions, PromiseOptions, ReadingOptions, Sampling,
-};
+use crate::options::{BudgetOptions, LedgerOptions, NoiseOptions, PromiseOptions, ReadingOptions, Sampling};
 use crate::signing::SignOptions;
 use crate::table;
 use clap::{Args, ValueEnum};

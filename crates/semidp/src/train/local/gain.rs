@@ -134,6 +134,7 @@ impl Run<'_> {
         let mut update = rule.begin(&model.weights);
         let sampling = Sampling::OnePass { blocks: steps };
         on_step(Progress { step: 0, steps, sampling, is_streamed: false, model: &model });
+        let people = people.recorded(conduct.record.take());
         let mut interview = people.interview(randomizer, conduct.randomness, &mut *ledger_of(conduct))?;
         let mut order: Vec<usize> = (0..interview.people()).collect();
         shuffle(&mut order, &mut 1);

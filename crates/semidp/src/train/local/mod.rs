@@ -246,6 +246,7 @@ impl<'a> Plan<'a> {
         }
         let mut model = self.sgd.start.clone();
         on_step(Progress { step: 0, steps, sampling, is_streamed: false, model: &model });
+        let people = people.recorded(conduct.record.take());
         let mut ledger = ledger_of(&mut conduct);
         let mut trained =
             self.sgd.train(people, public, conduct.randomness, &mut *ledger, &mut |step, w| {

@@ -1,0 +1,183 @@
+//! Answers that were paid for: delivered once the debit is made, whatever happens in between.
+//!
+//! A command that debits a ledger, or writes an answer to `--out`, records its run (`semidp::record`). The same command given again
+//! after a kill, a full disk or a closed pipe goes on with that run: the same noise, no second debit. "The same command" is known by
+//! the record beside `--out`; without `--out` by the one beside the ledger that is named by a digest of the public facts of the run.
+//! Facts are options and digests of public values, so that neither name nor content tells anything about private rows.
+
+use crate::failure::Failure;
+use crate::file::Reserved;
+use crate::output::Output;
+use semidp::record::{RunRecord, name_of};
+use semidp::train::Fact;
+use semidp_core::{Randomness, Record};
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What is delivered.
+pub struct Answer {
+    /// What `--json` prints, and `--out` gets.
+    pub json: Value,
+    /// What is printed otherwise.
+    pub text: String,
+    /// What the user should know besides.
+    pub notes: Vec<String>,
+}
+
+/// Where the answer goes in files.
+pub struct Places {
+    /// `--certificate`.
+    pub certificate: Option<Reserved>,
+    /// `--out`.
+    pub out: Option<Reserved>,
+}
+
+/// A run that is recorded, if there is a reason to.
+pub struct Delivery {
+    record: Option<Arc<RunRecord>>,
+    /// In words, with "was spent" or what else happened.
+    spent: String,
+    has_out: bool,
+}
+
+/// Where the record of a run lies: beside the answer, or beside the ledger. Without either there is nothing that a second run could
+/// be confused with.
+pub fn record_path(
+    command: &str,
+    out: Option<&Path>,
+    ledger: Option<&Path>,
+    facts: &[Fact],
+) -> Option<PathBuf> {
+    let beside = |path: &Path, ending: &str| {
+        let mut name = OsString::from(path);
+        name.push(ending);
+        PathBuf::from(name)
+    };
+    match (out, ledger) {
+        (Some(out), _) => Some(beside(out, ".checkpoint")),
+        (None, Some(ledger)) => {
+            let ledger = std::fs::canonicalize(ledger).unwrap_or_else(|_| ledger.into());
+            Some(beside(&ledger, &format!(".{command}-{}.run", name_of(facts))))
+        }
+        (None, None) => None,
+    }
+}
+
+impl Delivery {
+    /// Begins a run at this path, or finds the one that was interrupted there.
+    pub fn open(
+        path: Option<PathBuf>,
+        randomness: Randomness,
+        facts: &[Fact],
+        spent: String,
+        has_out: bool,
+    ) -> Result<Self, Failure> {
+        let record = path.map(|path| RunRecord::open(path, randomness, facts)).transpose()?;
+        Ok(Self { record: record.map(Arc::new), spent, has_out })
+    }
+
+    /// For the session.
+    pub fn record(&self) -> Option<Arc<dyn Record>> {
+        self.record.clone().map(|record| record as Arc<dyn Record>)
+    }
+
+    /// The answer of the interrupted run, if it came so far.
+    pub fn found(&self) -> Option<Answer> {
+        let mut value: Value = serde_json::from_str(self.record.as_ref()?.answer()?).ok()?;
+        let notes = value["notes"].as_array()?.iter().filter_map(|note| note.as_str().map(String::from));
+        Some(Answer {
+            notes: notes.collect(),
+            text: value["text"].as_str()?.into(),
+            json: value["json"].take(),
+        })
+    }
+
+    /// A failure of the run itself: says so if something was spent.
+    pub fn failed(&self, failure: Failure) -> Failure {
+        let Some(record) = self.record.as_ref().filter(|record| record.is_begun()) else { return failure };
+        match failure.variant() {
+            "BudgetRefused" => failure,
+            "AnotherRun" | "Tampered" => {
+                let path = record.path().display();
+                failure.hinted(format!(
+                    "give every option and file as they were when the run began; removing {path} and {path}.key gives it up, and \
+                     what it spent with it"
+                ))
+            }
+            "Ledger" => failure.after(UNKNOWN, AGAIN),
+            _ => failure.after(&self.spent, AGAIN),
+        }
+    }
+
+    /// Writes the files, prints the answer, and ends the run when both are done.
+    pub fn deliver(self, answer: &Answer, places: Places, output: &Output) -> Result<(), Failure> {
+        if let Some(record) = self.record.as_ref().filter(|record| record.answer().is_none()) {
+            let Answer { json, text, notes } = answer;
+            // Without it the same command draws the same noise once more.
+            let _ = record.store(&json!({ "json": json, "text": text, "notes": notes }).to_string());
+        }
+        let is_paid = self.is_begun();
+        if let Err(failure) = write(answer, places) {
+            let printed = output.deliver(&answer.json, || answer.text.clone()).is_ok_and(|taken| taken);
+            return Err(match (is_paid, printed) {
+                (true, true) => {
+                    failure.after(&format!("{}, and the answer is on standard output", self.spent), AGAIN)
+                }
+                (true, false) => failure.after(&self.spent, AGAIN),
+                (false, _) => failure,
+            });
+        }
+        let taken = match output.deliver(&answer.json, || answer.text.clone()) {
+            Ok(taken) => taken,
+            Err(failure) if self.has_out => {
+                self.end(output);
+                return Err(
+                    failure.after("the answer is in the file of --out", "read the file that --out names")
+                );
+            }
+            Err(failure) if is_paid => return Err(failure.after(&self.spent, AGAIN)),
+            Err(failure) => return Err(failure),
+        };
+        match taken || self.has_out || !is_paid {
+            true => self.end(output),
+            false => output.note(&format!("standard output was closed; {}: {AGAIN}", self.spent)),
+        }
+        answer.notes.iter().for_each(|note| output.warn(note));
+        Ok(())
+    }
+
+    /// Whether the run may have been paid for.
+    pub fn is_begun(&self) -> bool {
+        self.record.as_ref().is_some_and(|record| record.is_begun())
+    }
+
+    /// Ends the run, once its answer is delivered.
+    pub fn end(self, output: &Output) {
+        if let Some(Err(error)) = self.record.as_ref().map(|record| record.end()) {
+            output.warn(&format!(
+                "the answer is complete, but what the run kept beside it could not be removed: {error}"
+            ));
+        }
+    }
+}
+
+/// A ledger that failed may have recorded the debit or not.
+pub const UNKNOWN: &str = "nothing was released, and `semidp ledger show` tells whether the run is recorded";
+const AGAIN: &str = "give the same command again: it gives the same answer, and spends nothing more";
+
+fn write(answer: &Answer, places: Places) -> Result<(), Failure> {
+    if let Some(place) = places.certificate {
+        place.fill(&pretty(&answer.json["certificate"])?)?;
+    }
+    if let Some(place) = places.out {
+        place.fill(&pretty(&answer.json)?)?;
+    }
+    Ok(())
+}
+
+fn pretty(json: &Value) -> Result<String, Failure> {
+    serde_json::to_string_pretty(json)
+        .map_err(|error| Failure::other(format!("cannot write the answer as JSON: {error}")))
+}
