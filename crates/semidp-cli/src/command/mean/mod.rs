@@ -13,6 +13,7 @@ use crate::options::{BudgetOptions, LedgerOptions, PromiseOptions, TargetName};
 use crate::output::Output;
 use clap::{Args, ValueEnum};
 use data::Data;
+use record::Planned;
 use result::Estimate;
 use semidp::mean::{Request, errors};
 use semidp_accounting::Adjacency;
@@ -209,7 +210,14 @@ impl Mean {
         if self.seed.is_some() {
             output.warn("--seed makes the noise reproducible: the result is NOT private");
         }
-        let delivery = self.delivery(&data, &plan, randomness)?;
+        let planned = Planned {
+            estimator: plan.name(),
+            is_noisy: plan.law().is_some(),
+            budget,
+            rows,
+            text: format!("{plan:?}"),
+        };
+        let delivery = self.delivery(&data, &planned, randomness)?;
         if let Some(answer) = delivery.found() {
             output.note("this is the answer of a run that was interrupted: nothing is spent now");
             return delivery.deliver(&answer, places, output);
@@ -221,7 +229,8 @@ impl Mean {
             let seeded = if self.seed.is_some() { ", NOT private: seeded" } else { "" };
             session = session.with_ledger(ledger.describe(&format!("mean: {}{seeded}", plan.name())));
         }
-        data.bar.set_length(rows);
+        // A recorded run reads the rows once before, for their fingerprint.
+        data.bar.set_length(rows * (1 + u64::from(delivery.record().is_some())));
         let release = plan.release(&session, &Public(data.public_mean.clone()), &Public(data.centre.clone()));
         data.bar.finish_and_clear();
         let mut release = release.map_err(|error| delivery.failed(error.into()))?;

@@ -5,27 +5,41 @@ use super::data::Data;
 use crate::command::plan::budget_words;
 use crate::delivery::{Delivery, record_path};
 use crate::failure::Failure;
-use semidp::mean::Plan;
 use semidp::record::name_of;
 use semidp::train::Fact;
+use semidp_accounting::PrivacyBudget;
 use semidp_core::Randomness;
 use serde_json::json;
+
+/// What is about to be released.
+pub(super) struct Planned<'a> {
+    /// The estimator.
+    pub estimator: &'a str,
+    /// Whether it reads private rows, and so draws noise.
+    pub is_noisy: bool,
+    /// Its budget.
+    pub budget: PrivacyBudget,
+    /// Private rows.
+    pub rows: u64,
+    /// Everything else about the plan, as text: radius, noise, weights.
+    pub text: String,
+}
 
 impl Mean {
     /// Records the run if a ledger pays for it, or if its answer goes to a file. A seed draws the same noise anyway.
     pub(super) fn delivery(
         &self,
         data: &Data,
-        plan: &Plan,
+        planned: &Planned<'_>,
         randomness: Randomness,
     ) -> Result<Delivery, Failure> {
-        let facts = self.facts(data, plan);
+        let facts = self.facts(data, planned);
         let (out, ledger) = (self.out.as_deref(), self.ledger.path());
-        let is_recorded = plan.law().is_some() && (ledger.is_some() || self.seed.is_none());
+        let is_recorded = planned.is_noisy && (ledger.is_some() || self.seed.is_none());
         let path =
             record_path("mean", out, ledger.map(|path| path.as_path()), &facts).filter(|_| is_recorded);
         let spent = match ledger {
-            Some(_) => format!("{} was spent", budget_words(plan.budget())),
+            Some(_) => format!("{} was spent", budget_words(planned.budget)),
             None => "the noise was drawn".into(),
         };
         Delivery::open(path, randomness, &facts, spent, out.is_some())
@@ -33,28 +47,27 @@ impl Mean {
 
     /// Whatever the answer depends on, but for the private rows, which the kernel knows again by a keyed fingerprint. All of it is
     /// public: options, counts, and functions of the public rows.
-    fn facts(&self, data: &Data, plan: &Plan) -> Vec<Fact> {
-        let bits =
-            |values: &[f64]| values.iter().map(|x| format!("{:016x}", x.to_bits())).collect::<String>();
+    fn facts(&self, data: &Data, planned: &Planned<'_>) -> Vec<Fact> {
         let digest = |text: String| name_of(&[Fact::new("text", text)]);
+        let bits = |values: &[f64]| {
+            digest(values.iter().map(|x| format!("{:016x}", x.to_bits())).collect::<String>())
+        };
         vec![
             Fact::new("version", env!("CARGO_PKG_VERSION")),
-            Fact::new("budget", format!("{:?}", plan.budget())),
+            Fact::new("budget", format!("{:?}", planned.budget)),
             Fact::new("ledger", self.ledger.place()),
-            Fact::new("private rows", plan.problem().private_rows()),
-            Fact::new("public rows", plan.problem().public_rows()),
+            Fact::new("private rows", planned.rows),
             Fact::new("columns", json!(data.encoding.names())),
-            Fact::new("estimator", plan.name()),
-            Fact::new("clip norm", json!(plan.clip_norm())),
+            Fact::new("estimator", planned.estimator),
             Fact::new("confidence", self.confidence),
             Fact::new("strict", self.strict),
             Fact::new("seed", json!(self.seed)),
-            Fact::new("plan", digest(format!("{plan:?}"))),
+            Fact::new("plan", digest(planned.text.clone())),
             Fact::new("encoding", digest(format!("{:?}", data.encoding))),
-            Fact::new("scale", digest(bits(&data.decoder.scale))),
-            Fact::new("shift", digest(bits(&data.decoder.shift))),
-            Fact::new("mean of the public rows", digest(bits(&data.public_mean))),
-            Fact::new("centre", digest(bits(&data.centre))),
+            Fact::new("scale", bits(&data.decoder.scale)),
+            Fact::new("shift", bits(&data.decoder.shift)),
+            Fact::new("mean of the public rows", bits(&data.public_mean)),
+            Fact::new("centre", bits(&data.centre)),
         ]
     }
 }
