@@ -173,9 +173,10 @@ impl From<semidp_core::Error> for Failure {
                      {path}.key gives it up, and what it spent with it"
                 ),
             ),
-            semidp_core::Error::RunEnded { .. } => {
-                Self::input(message, "begin another run: leave out --resume")
-            }
+            semidp_core::Error::RunEnded { .. } => Self::input(
+                message,
+                "its result is where --out said; the same command now begins another run",
+            ),
             semidp_core::Error::KeyFile { .. } | semidp_core::Error::KeyInUse { .. } => Self::input(
                 message,
                 "the key lies beside the checkpoint as FILE.key while a run lasts, for its owner alone",

@@ -251,7 +251,8 @@ fn case(verb: &Verb, fault: Fault, shim: &Path, made: &Path, place: &Path, tally
             let says = first.stderr.contains("was spent");
             // A ledger that fails to commit does not know itself what the disk holds.
             let is_unknown = first.stderr.contains("ledger show` tells");
-            if verb.has_ledger && has_error && !is_unknown && says != (paid > 0) {
+            let is_wrong = if paid == 0 { says } else { !says && before.is_empty() };
+            if verb.has_ledger && has_error && !is_unknown && is_wrong {
                 wrong.push(format!("{paid} debits, and it says: {}", first.stderr));
             }
         }
@@ -266,10 +267,11 @@ fn case(verb: &Verb, fault: Fault, shim: &Path, made: &Path, place: &Path, tally
     let mut after = before.clone();
     if !is_done {
         let second = ended(spawn(&arguments, place, &[]));
-        let has_ended = is_kept && second.code == Some(2) && second.stderr.contains("has ended");
+        // The first answer is there, and the run is known to be over.
+        let has_ended = !before.is_empty() && second.code == Some(2) && second.stderr.contains("has ended");
         let is_set =
             verb.name == "ledger init" && second.code == Some(2) && second.stderr.contains("already");
-        if second.code != Some(0) && !(has_ended && !before.is_empty()) && !is_set {
+        if second.code != Some(0) && !has_ended && !is_set {
             wrong.push(format!("again: {:?} {}", second.code, second.stderr));
         }
         after.extend(delivered(verb, place, &second));

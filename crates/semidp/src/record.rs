@@ -94,9 +94,13 @@ impl RunRecord {
             };
         }
         // The key is locked before the record is read: nobody else changes it then.
+        let mut ended = None;
         let key = match KeyFile::open(&key_path) {
             Ok(key) => Some(key),
-            Err(Error::RunEnded { .. }) => None,
+            Err(error @ Error::RunEnded { .. }) => {
+                ended = Some(error);
+                None
+            }
             Err(_) if !exists(&key_path)? => None,
             Err(error) => return Err(error),
         };
@@ -109,6 +113,12 @@ impl RunRecord {
         let begun: Text = serde_json::from_str(&saved.text).map_err(|_| refused(path, "is damaged"))?;
         if let Some(difference) = difference(&begun.facts, facts) {
             return Err(refused(path, &format!("is of another run, which has not ended: {difference}")));
+        }
+        if let (Some(ended), None) = (ended, &saved.answer) {
+            // Its answer is where it was to go. This is what a kill left of its last moments.
+            files::remove(path).map_err(|error| failed(path, "cannot be removed", &error))?;
+            KeyFile::remove_orphan(&key_path)?;
+            return Err(ended);
         }
         if key.is_none() && saved.answer.is_none() {
             return Err(refused(path, "has no key file beside it: its run can no longer be continued"));

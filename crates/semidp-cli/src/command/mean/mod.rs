@@ -262,7 +262,8 @@ impl Mean {
             let seeded = if self.seed.is_some() { ", NOT private: seeded" } else { "" };
             session = session.with_ledger(ledger.describe(&format!("mean: {}{seeded}", method.name())));
         }
-        data.bar.set_length(rows);
+        // A recorded run reads the rows once before, for their fingerprint.
+        data.bar.set_length(rows * (1 + u64::from(delivery.record().is_some())));
         let release = method.release(&session, &data, self.confidence);
         data.bar.finish_and_clear();
         let mut release = release.map_err(|error| delivery.failed(error.into()))?;

@@ -34,9 +34,10 @@ impl Mean {
     /// Whatever the answer depends on, but for the private rows, which the kernel knows again by a keyed fingerprint. All of it is
     /// public: options, counts, and functions of the public rows.
     fn facts(&self, data: &Data, method: &Method) -> Vec<Fact> {
-        let bits =
-            |values: &[f64]| values.iter().map(|x| format!("{:016x}", x.to_bits())).collect::<String>();
         let digest = |text: String| name_of(&[Fact::new("text", text)]);
+        let bits = |values: &[f64]| {
+            digest(values.iter().map(|x| format!("{:016x}", x.to_bits())).collect::<String>())
+        };
         vec![
             Fact::new("version", env!("CARGO_PKG_VERSION")),
             Fact::new("budget", format!("{:?}", method.budget())),
@@ -53,10 +54,10 @@ impl Mean {
             Fact::new("seed", json!(self.seed)),
             Fact::new("plan", digest(format!("{method:?}"))),
             Fact::new("encoding", digest(format!("{:?}", data.encoding))),
-            Fact::new("scale", digest(bits(&data.decoder.scale))),
-            Fact::new("shift", digest(bits(&data.decoder.shift))),
-            Fact::new("mean of the public rows", digest(bits(&data.public_mean))),
-            Fact::new("centre", digest(bits(&data.centre))),
+            Fact::new("scale", bits(&data.decoder.scale)),
+            Fact::new("shift", bits(&data.decoder.shift)),
+            Fact::new("mean of the public rows", bits(&data.public_mean)),
+            Fact::new("centre", bits(&data.centre)),
         ]
     }
 }

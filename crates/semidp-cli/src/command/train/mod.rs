@@ -284,7 +284,10 @@ impl Train {
             ));
         }
         delivery.end(output);
-        output.answer(&json, || outcome.text())?;
+        output.answer(&json, || outcome.text()).map_err(|failure| match is_written {
+            true => failure.after("the model is in the file of --out", "read the file that --out names"),
+            false => failure,
+        })?;
         prepared.notes[..told].iter().for_each(|note| output.note(note));
         Ok((saved, json))
     }
@@ -309,7 +312,7 @@ impl Train {
             }
             // The first checkpoint comes before the debit.
             Some(_) if is_kept => failure
-                .hinted("nothing was spent: --checkpoint FILE names another place, on a disk with room"),
+                .hinted("the run did not begin, and costs nothing: --checkpoint FILE names a place on a disk with room"),
             _ => failure,
         }
     }
@@ -415,7 +418,7 @@ impl Train {
             let reason = match is_local {
                 // Everybody has one report, and it takes no longer to make than to read.
                 true => {
-                    "a run of randomised reports is over in moments, and the same command given again finds it"
+                    "a run of randomised reports is not kept step by step: the same command given again finds it"
                 }
                 false => "this run spends nothing and keeps nothing",
             };
