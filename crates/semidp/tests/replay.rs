@@ -38,7 +38,7 @@ fn no_loss_is_left_out() {
         let kind = name.split(':').next().unwrap();
         let is_covered =
             |loss: &&str| loss.split(':').next() == Some(kind) && loss.contains(':') == name.contains(':');
-        assert!(LOSSES.iter().any(|loss| is_covered(&loss)), "{name} of `{known}`");
+        assert!(LOSSES.iter().any(|loss| is_covered(loss)), "{name} of `{known}`");
     }
 }
 
@@ -123,6 +123,9 @@ fn no_training_algorithm_shows_a_private_row() {
                 }
                 if algorithm.public_use() == PublicUse::Joined && is_shifted {
                     // Joined public rows follow the private ones: one more would move their samples.
+                    let refused =
+                        replay::training(algorithm, &recipe, shape, &Options::default()).unwrap_err();
+                    assert!(refused.to_string().starts_with("n-public must be 0"), "{refused}");
                     shape.public_rows = 0;
                     recipe.given.clip_norm = Some(1.0);
                     recipe.given.learning_rate = Some(0.1);

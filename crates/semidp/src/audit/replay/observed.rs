@@ -100,7 +100,7 @@ impl Observed {
             let (a, b) = (self.entries.get(name), other.entries.get(name));
             if a != b {
                 let (a, b) = (a.map_or("nothing", |x| x), b.map_or("nothing", |x| x));
-                let same = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+                let same = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
                 found.push((name.clone(), excerpt(a, same), excerpt(b, same)));
             }
         }
@@ -108,11 +108,10 @@ impl Observed {
     }
 }
 
-/// The text from a little before a place on.
+/// The text from a little before a character on.
 fn excerpt(text: &str, place: usize) -> String {
-    let from = text.floor_char_boundary(place.saturating_sub(SHOWN / 4));
-    let to = text.floor_char_boundary(from.saturating_add(SHOWN));
-    text[from..to].trim_end().to_string()
+    let from = place.saturating_sub(SHOWN / 4);
+    text.chars().skip(from).take(SHOWN).collect::<String>().trim_end().to_string()
 }
 
 #[cfg(test)]
@@ -133,7 +132,7 @@ mod tests {
         more.note("y", "é".repeat(300));
         let found = of(0.0).differences(&more);
         assert_eq!((found[0].0.as_str(), found[0].1.as_str()), ("y", "nothing"));
-        assert!(found[0].2.len() <= SHOWN);
+        assert!(found[0].2.chars().count() <= SHOWN);
         assert_eq!(more.differences(&of(0.0)).len(), 1);
     }
 }

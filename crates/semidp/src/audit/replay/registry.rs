@@ -7,7 +7,7 @@ use crate::audit::coins::Coins;
 use crate::audit::mean::fewer_rows;
 use crate::loss::{Labels, Loss};
 use crate::mean::Plan;
-use crate::train::{Algorithm, Conduct, PublicRows, Recipe, TrainingData};
+use crate::train::{Algorithm, Batches, Conduct, PublicRows, PublicUse, Recipe, TrainingData};
 use crate::{Error, Result};
 use semidp_core::{Adjacency, Charge, DenseTable, Ledger, Public, Randomness, Session};
 use std::sync::{Arc, Mutex};
@@ -71,7 +71,7 @@ pub fn mean(plan: &Plan, options: &Options) -> Result<Report> {
 /// ([`crate::train::PrivateUse::Opened`]) promise nothing and fail; reports of the local model are no sums, and have audits of their own.
 ///
 /// Public rows that an algorithm treats like private ones come after them: under add/remove one more private row would move
-/// their samples. Leave them out there, or let everyone take part in every step.
+/// their samples, and is refused unless everyone takes part in every step.
 pub fn training(
     algorithm: &dyn Algorithm,
     recipe: &Recipe<'_>,
@@ -81,6 +81,12 @@ pub fn training(
     let Shape { private_rows, public_rows, features } = shape;
     if features == 0 {
         return Err(Error::invalid("dim", 0, "at least 1"));
+    }
+    let joins = algorithm.public_use() == PublicUse::Joined && public_rows > 0;
+    if joins && recipe.adjacency == Adjacency::AddRemove && recipe.given.batches != Some(Batches::Everyone) {
+        let requirement = "0 under add/remove for an algorithm that treats public rows like private ones, unless sampling is none: \
+                           one more private row would move the samples of public ones";
+        return Err(Error::invalid("n-public", public_rows, requirement));
     }
     let (width, label) = (features + 1, classes(recipe.loss));
     let mut coins = Coins::new(options.seed, 1, 0);
