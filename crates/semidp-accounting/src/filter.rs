@@ -148,12 +148,20 @@ impl GaussianFilter {
         let by_curve = match pld.compose_all(events) {
             Ok(()) => {
                 let curve = pld.curve(self.budget.slack);
-                let first = self.dominating(&|t| curve.delta(t));
-                // Once more with the curve tight where the charge says that it matters.
-                first.map(|first| {
-                    let finer = pld.curve((0.25 * first.slack).max(f64::MIN_POSITIVE));
-                    self.dominating(&|t| finer.delta(t).min(curve.delta(t))).unwrap_or(first)
-                })
+                let mut found = self.dominating(&|t| curve.delta(t));
+                // Again with the curve tight where the charge says that it matters, while that helps.
+                for _ in 0..4 {
+                    let Some(before) = found else { break };
+                    let finer = pld.curve((0.25 * before.slack).max(f64::MIN_POSITIVE));
+                    let Some(after) = self.dominating(&|t| finer.delta(t)) else { break };
+                    if after.variance < before.variance {
+                        found = Some(after);
+                    }
+                    if after.variance > 0.1 * before.variance {
+                        break;
+                    }
+                }
+                found
             }
             Err(Error::UnknownEvent { .. }) => {
                 let mut rdp = RdpAccountant::new(adjacency);
@@ -177,20 +185,22 @@ impl GaussianFilter {
             slack: (share * slack).next_up().min(slack),
         };
         let mut floor = 1e-4;
-        loop {
-            let knots = knots(curve, floor * slack)?;
-            if !dominates(&knots, at(1.0)) {
-                return None;
-            }
-            if floor > SMALLEST_SHARE && dominates(&knots, at(floor)) {
-                floor = (1e-2 * floor).max(SMALLEST_SHARE);
-                continue;
-            }
-            let (_, safe) =
-                search::bisect(floor.ln(), 0.0, |log_share| dominates(&knots, at(log_share.exp().min(1.0))));
-            let charge = at(safe.exp().min(1.0));
-            return dominates(&knots, charge).then_some(charge);
+        let mut known = knots(curve, floor * slack)?;
+        if !dominates(&known, at(1.0)) {
+            return None;
         }
+        while floor > SMALLEST_SHARE && dominates(&known, at(floor)) {
+            let lower = (1e-2 * floor).max(SMALLEST_SHARE);
+            // The curve may be too coarse to say more.
+            let Some(more) = knots(curve, lower * slack) else { break };
+            (floor, known) = (lower, more);
+        }
+        if dominates(&known, at(floor)) {
+            return Some(at(floor));
+        }
+        let holds = |log_share: f64| dominates(&known, at(log_share.exp().min(1.0)));
+        let charge = at(search::bisect(floor.ln(), 0.0, holds).1.exp().min(1.0));
+        dominates(&known, charge).then_some(charge)
     }
 }
 

@@ -65,6 +65,16 @@ fn training_costs_hardly_more_than_by_tight_composition() {
     assert!(GaussianFilter::new(at(tight), delta()).unwrap().charge(&events, ADJACENCY).unwrap().is_none());
 }
 
+/// Ten million steps that cost next to nothing are charged next to nothing.
+#[test]
+fn a_run_of_a_tiny_share_has_a_charge() {
+    let events = times(poisson(5.0, 1e-6), 10_000_000);
+    let filter = GaussianFilter::new(at(1.0), delta()).unwrap();
+    let charge = filter.charge(&events, Adjacency::ReplaceOne).unwrap().expect("it fits");
+    // The variance of the total loss is 1.60e-6; so many steps leave the curve coarse below 1e-4 of the budget.
+    assert!(charge.variance > 1.6e-6 && charge.variance < 1e-4 * 0.0556, "{charge:?}");
+}
+
 #[test]
 fn a_rare_large_loss_needs_a_large_curve() {
     // With probability 9e-7 > D this step reveals everything up to about 15 standard deviations.

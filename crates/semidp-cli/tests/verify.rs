@@ -349,5 +349,5 @@ fn thousands_of_different_events_are_refused_at_once() {
     certificate["certificate"]["events"] = json!(many);
     let ran = run_with_input("verify -", &certificate.to_string());
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
-    assert!(ran.stderr.contains("20000 different sampled or pure events cannot be composed, at most 64"));
+    assert!(ran.stderr.contains("20000 different sampled or pure events cannot be composed, at most 256"));
 }

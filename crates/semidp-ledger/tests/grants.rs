@@ -127,7 +127,7 @@ fn ten_tenths_are_one_and_not_more() {
             assert_eq!((amount(account.spent), amount(account.remaining)), (1.0, 0.0), "{name} {kind}");
             reason(debit(
                 &mut ledger,
-                &vec![CountedEvent::new(Event::Pure { epsilon: Epsilon::new(1e-25).unwrap() }, Steps::ONE)],
+                &[CountedEvent::new(Event::Pure { epsilon: Epsilon::new(1e-25).unwrap() }, Steps::ONE)],
             ));
         }
     }

@@ -48,9 +48,9 @@ pub(crate) fn epsilon_in_range(epsilon: f64) -> Result<Epsilon> {
     }
 }
 
-/// The largest number of different events without a closed form that are composed. Each asks for a grid of its own: 64 take
-/// some seconds. Gaussian events without sampling are not counted, nor is how often an event occurs.
-pub const MOST_DISTINCT_EVENTS: usize = 64;
+/// The largest number of different events without a closed form that are composed. Each asks for a grid of its own: 256 take
+/// up to a quarter of a minute. Gaussian events without sampling are not counted, nor is how often an event occurs.
+pub const MOST_DISTINCT_EVENTS: usize = 256;
 
 /// Refuses lists that would take too long.
 pub(crate) fn check_size(events: &[CountedEvent], adjacency: Adjacency) -> Result<()> {

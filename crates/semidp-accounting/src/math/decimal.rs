@@ -32,7 +32,7 @@ impl Decimal {
 
     /// The number as it is written. Anything that is no finite number ≥ 0 is [`Decimal::MAX`].
     pub fn of(value: f64) -> Self {
-        if value >= 0.0 && value < 1e8 { value.to_string().parse().unwrap_or(Self::MAX) } else { Self::MAX }
+        if (0.0..1e8).contains(&value) { value.to_string().parse().unwrap_or(Self::MAX) } else { Self::MAX }
     }
 
     /// At least the number itself, for one that was computed and rounded up.
