@@ -15,8 +15,8 @@ struct Valid {
 
 fn command(folder: &Path) -> String {
     format!(
-        "train --private {0}/p.csv --public {0}/q.csv --target y --task regression --epsilon 1 --delta 1e-6 --steps 4 --seed 1 \
-         --threads 1 --out {0}/model.json --checkpoint-every 0",
+        "train --private {0}/p.csv --public {0}/q.csv --target y --task regression --algorithm semi-dp-sgd --epsilon 1 \
+         --delta 1e-6 --steps 4 --seed 1 --threads 1 --out {0}/model.json --checkpoint-every 0",
         folder.display()
     )
 }
