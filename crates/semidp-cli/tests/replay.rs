@@ -20,11 +20,6 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Whether lines with an unbalanced quote belong to the worlds. Today such a quote swallows the lines that follow it.
-const UNBALANCED_QUOTES_STAY_IN_THEIR_LINE: bool = false;
-/// Whether empty lines, and lines that begin with a bar, belong to the worlds. Today they are no rows.
-const EVERY_LINE_IS_A_UNIT: bool = false;
-
 const PRIVATE_ROWS: usize = 40;
 const PUBLIC_ROWS: usize = 30;
 /// Fields that functions of released values fill with few distinct values, so that some seeds may agree on them by chance.
@@ -223,17 +218,13 @@ fn odd_lines() -> Vec<(&'static str, Vec<u8>)> {
         ("format strings", b"%s%n,{},{0},${jndi}".to_vec()),
         ("JSON", b"{\"a\":1},[2],red,yes".to_vec()),
     ];
-    if UNBALANCED_QUOTES_STAY_IN_THEIR_LINE {
-        lines.push(("a stray quote", b"\"0.1,50,red,yes".to_vec()));
-        lines.push(("a quote that opens late", b"0.1,50,red,\"yes".to_vec()));
-        lines.push(("text after a quote", b"0.1,50,\"re\"d,yes".to_vec()));
-        lines.push(("a quote within a cell", b"0.1,50,re\"d,yes".to_vec()));
-    }
-    if EVERY_LINE_IS_A_UNIT {
-        lines.push(("nothing", Vec::new()));
-        lines.push(("a bar", b"| 0.1,50,red,yes".to_vec()));
-        lines.push(("a carriage return", b"\r".to_vec()));
-    }
+    lines.push(("a stray quote", b"\"0.1,50,red,yes".to_vec()));
+    lines.push(("a quote that opens late", b"0.1,50,red,\"yes".to_vec()));
+    lines.push(("text after a quote", b"0.1,50,\"re\"d,yes".to_vec()));
+    lines.push(("a quote within a cell", b"0.1,50,re\"d,yes".to_vec()));
+    lines.push(("nothing", Vec::new()));
+    lines.push(("a bar", b"| 0.1,50,red,yes".to_vec()));
+    lines.push(("a carriage return", b"\r".to_vec()));
     lines
 }
 
