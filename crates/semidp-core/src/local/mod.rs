@@ -221,7 +221,7 @@ impl Randomizer {
         let d = self.cap.dimension;
         let together = self.together();
         let mut codes = vec![None; waiting.len() / d];
-        let mut chunks: Vec<(u64, &mut [f64], &mut [Option<RankReport>])> = waiting
+        let mut chunks: Vec<_> = waiting
             .chunks_mut(together * d)
             .zip(codes.chunks_mut(together))
             .enumerate()

@@ -149,7 +149,8 @@ pub(super) fn encode(cap: &Cap, ranks: Ranks, unit: &[f64], seed: u128, choice: 
 /// A candidate, of mean length `scale` per unit of ⟨a, s⟩.
 pub(super) fn decode(cap: &Cap, report: RankReport, scale: f64, vector: &mut [f64]) {
     let mut stream = public_stream(report.seed);
-    let (pair, sign) = (usize::from(report.index / 2), if report.index % 2 == 0 { 1.0 } else { -1.0 });
+    let (pair, sign) =
+        (usize::from(report.index / 2), if report.index.is_multiple_of(2) { 1.0 } else { -1.0 });
     if cap.dimension <= FREE_DIMENSIONS {
         (0..=pair).for_each(|_| draw_direction(&mut stream, vector));
         vector.iter_mut().for_each(|x| *x *= sign * scale);
@@ -241,7 +242,7 @@ fn signs_of(pair: usize, flips: u64) -> [f32; SCORES] {
     let (row, diagonal) = (pair % SCORES, DIAGONALS[pair / SCORES]);
     std::array::from_fn(|b| {
         let turns = u64::from((row & b).count_ones()) + (diagonal >> b & 1) + (flips >> b & 1);
-        if turns % 2 == 0 { 1.0 } else { -1.0 }
+        if turns.is_multiple_of(2) { 1.0 } else { -1.0 }
     })
 }
 
