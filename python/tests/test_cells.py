@@ -97,7 +97,7 @@ def test_a_cell_of_text_in_a_frame_is_not_refused(public: Any) -> None:
     plain, other = (fitted(LinearRegression, rows, NUMBERS[200:], public, NUMBERS[:200]).coef_ for rows in (private, odd))
     assert np.linalg.norm(other - plain) < 0.05
     with pytest.raises(errors.UnsupportedTypeError):
-        LinearRegression(epsilon=1.0, delta=1e-6).fit(odd, NUMBERS[200:], X_public=pd.DataFrame(X[:200], columns=list("abc")), y_public=NUMBERS[:200])
+        LinearRegression(epsilon=1.0, delta=1e-6, strict=True).fit(odd, NUMBERS[200:], X_public=pd.DataFrame(X[:200], columns=list("abc")), y_public=NUMBERS[:200])
 
 
 def test_means_have_the_columns_that_public_rows_or_users_say() -> None:
@@ -164,7 +164,8 @@ def test_rows_in_an_opaque_object_are_transformed_by_nobody() -> None:
 )
 def test_what_no_command_sees_is_checked(parameters: dict[str, Any], name: str) -> None:
     with pytest.raises(errors.InvalidParameterError) as refused:
-        LinearRegression(**parameters).fit(X[200:], NUMBERS[200:], X_public=X[:200], y_public=NUMBERS[:200])
+        budget: dict[str, Any] = {} if "rho" in parameters else {"epsilon": 1.0, "delta": 1e-6}
+        LinearRegression(**{**budget, **parameters}).fit(X[200:], NUMBERS[200:], X_public=X[:200], y_public=NUMBERS[:200])
     assert refused.value.parameter == name
 
 

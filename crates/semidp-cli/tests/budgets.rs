@@ -5,7 +5,7 @@ mod rows;
 
 use common::{check_refusal, json, run};
 use rows::{Files, Target};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 fn notes(answer: &Value) -> String {
     answer["certificate"]["notes"].to_string()
@@ -119,6 +119,6 @@ fn large_epsilons_of_reports_warn_too() {
         assert_eq!(ran.code, 0, "{}", ran.stderr);
         let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
         assert_eq!(ran.stderr.contains("warning: epsilon 12"), is_dangerous, "{command}: {}", ran.stderr);
-        assert_eq!(notes(&answer) != json!(null).to_string(), is_dangerous);
+        assert_eq!(answer["certificate"].get("notes").is_some(), is_dangerous);
     }
 }
