@@ -2,7 +2,7 @@
 //! program, never after.
 
 use crate::{Error, Result};
-use semidp_accounting::{Adjacency, CountedEvent, Delta, Epsilon, epsilon};
+use semidp_accounting::{Adjacency, CountedEvent, Delta, Epsilon, FilterCharge, GaussianFilter, epsilon};
 use std::fmt;
 use std::str::FromStr;
 
@@ -99,7 +99,12 @@ impl<A: Ledger, B: Ledger> Ledger for (A, B) {
     }
 }
 
-/// A budget (ε, δ) for everything a session does, composed by the accountants; kept in memory.
+/// A budget (ε, δ) for everything a session does, kept in memory.
+///
+/// Programs may be chosen after the results of earlier ones. The first is granted if its own tight composition is within the budget.
+/// From the second on the charges of all of them must be within a filter that holds for such choices: [`GaussianFilter`], or the sum
+/// of their ε if δ = 0. The two rules do not add up to more than either: a first program that the filter could not have granted
+/// leaves nothing for a second.
 #[derive(Debug, Clone)]
 pub struct Budget {
     epsilon: Epsilon,
@@ -112,6 +117,43 @@ impl Budget {
     pub fn new(epsilon: Epsilon, delta: Delta) -> Self {
         Self { epsilon, delta, runs: Vec::new() }
     }
+
+    /// Whether all programs together are within the budget, or why they are not.
+    fn covers(
+        &self,
+        adjacency: Adjacency,
+        events: &[CountedEvent],
+    ) -> semidp_accounting::Result<Option<String>> {
+        let earlier = self.runs.iter().map(|(_, adjacency, events)| (*adjacency, events.as_slice()));
+        if self.runs.is_empty() || self.delta.get() == 0.0 {
+            let all: Vec<CountedEvent> =
+                earlier.flat_map(|(_, events)| events).chain(events).cloned().collect();
+            let total = epsilon(&all, adjacency, self.delta)?.value;
+            let words = || {
+                format!(
+                    "everything together would cost epsilon {total} of {} at delta {}",
+                    self.epsilon, self.delta
+                )
+            };
+            return Ok((total > self.epsilon).then(words));
+        }
+        let filter = GaussianFilter::new(self.epsilon, self.delta)?;
+        let mut total = FilterCharge::ZERO;
+        for (adjacency, events) in earlier.chain([(adjacency, events)]) {
+            match filter.charge(events, adjacency)? {
+                Some(charge) => total = total.plus(charge),
+                None => {
+                    return Ok(Some(
+                        "one of the programs takes all that a second one could be paid from".into(),
+                    ));
+                }
+            }
+        }
+        let share = total.variance / filter.budget().variance;
+        let words =
+            || format!("everything together would cost {share:.6} times the budget, however it was chosen");
+        Ok((!filter.covers(total)).then(words))
+    }
 }
 
 impl Ledger for Budget {
@@ -123,17 +165,12 @@ impl Ledger for Budget {
                 false => refused(format!("run {} was granted something else", charge.run)),
             };
         }
-        let spent = self.runs.iter().flat_map(|(_, _, events)| events);
-        let events: Vec<CountedEvent> = spent.chain(charge.events).cloned().collect();
-        match epsilon(&events, charge.adjacency, self.delta) {
-            Ok(total) if total.value <= self.epsilon => {
+        match self.covers(charge.adjacency, charge.events) {
+            Ok(None) => {
                 self.runs.push((charge.run, charge.adjacency, charge.events.to_vec()));
                 Ok(())
             }
-            Ok(total) => refused(format!(
-                "everything together would cost epsilon {} of {} at delta {}",
-                total.value, self.epsilon, self.delta
-            )),
+            Ok(Some(reason)) => refused(reason),
             Err(error) => refused(error.to_string()),
         }
     }
@@ -142,7 +179,7 @@ impl Ledger for Budget {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use semidp_accounting::{Event, NoiseMultiplier, Steps};
+    use semidp_accounting::{Event, NoiseMultiplier, SampleRate, Steps};
 
     fn events(noise_multiplier: f64) -> Vec<CountedEvent> {
         let noise_multiplier = NoiseMultiplier::new(noise_multiplier).unwrap();
@@ -182,6 +219,36 @@ mod tests {
         assert!(matches!(budget.debit(&charge(run, &other)), Err(Error::BudgetRefused { .. })));
         let next = RunId::random().unwrap();
         assert!(matches!(budget.debit(&charge(next, &events_of_run)), Err(Error::BudgetRefused { .. })));
+    }
+
+    /// A program that is chosen after a result of the one before it: with tight composition both choices are granted, and together
+    /// they spend 1.78e-6 of δ.
+    #[test]
+    fn a_program_chosen_by_an_earlier_outcome_cannot_overspend() {
+        let sampled = vec![CountedEvent::new(
+            Event::PoissonGaussian {
+                noise_multiplier: NoiseMultiplier::new(0.05).unwrap(),
+                sample_rate: SampleRate::new(9e-7).unwrap(),
+            },
+            Steps::ONE,
+        )];
+        let run = || RunId::random().unwrap();
+        let mut budget = budget(1.0);
+        budget.debit(&charge(run(), &events(14.0))).unwrap();
+        assert!(matches!(budget.clone().debit(&charge(run(), &sampled)), Err(Error::BudgetRefused { .. })));
+        budget.debit(&charge(run(), &events(14.0))).unwrap();
+        // Each of them alone is within it.
+        super::tests::budget(1.0).debit(&charge(run(), &sampled)).unwrap();
+    }
+
+    #[test]
+    fn a_first_program_may_take_the_whole_budget_and_leaves_nothing() {
+        let (events, one) = (events(12.0), Delta::new(1e-6).unwrap());
+        let cost = epsilon(&events, Adjacency::ReplaceOne, one).unwrap().value;
+        let mut budget = budget(cost.get());
+        budget.debit(&charge(RunId::random().unwrap(), &events)).unwrap();
+        let next = super::tests::events(1e6);
+        assert!(budget.debit(&charge(RunId::random().unwrap(), &next)).is_err());
     }
 
     #[test]
