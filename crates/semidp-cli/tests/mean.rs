@@ -380,7 +380,7 @@ fn budgets_too_small_for_noise() {
     let (_, base) = files("mean_tiny");
     let answer = json(&format!("{base} --epsilon 1e-6"));
     assert_eq!(answer["estimator"], "throw-away");
-    let plan = json("plan mean --n-private 5000 --n-public 200 --dim 2 --radius 3 --epsilon 1e-300");
+    let plan = json("plan mean --n-private 5000 --n-public 200 --dim 2 --radius 3 --epsilon 1e-20");
     assert_eq!((plan["best"].as_str(), plan["auto"].as_str()), (Some("throw-away"), Some("throw-away")));
     let plan =
         json("plan mean --n-private 5000 --n-public 200 --dim 100000 --radius 3 --epsilon 1 --delta 1e-60");

@@ -134,7 +134,7 @@ fn outputs_replace_nothing_but_their_kind() {
         (mean.clone(), "a.json"),
         (format!("schema --public {public}"), "s.json"),
         (format!("predict --model {} --data {public}", at("m.json")), "predictions.csv"),
-        (format!("local randomize --data {private} --columns age --epsilon 1"), "r.jsonl.gz"),
+        (format!("local randomize --data {private} --columns age --radius 90 --epsilon 1"), "r.jsonl.gz"),
     ];
     for (command, name) in &all {
         // Twice: their own kind is replaced.

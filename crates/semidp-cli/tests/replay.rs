@@ -438,7 +438,7 @@ fn other_formats_show_no_private_row() {
 #[test]
 fn reports_show_nothing_but_vectors() {
     for (number, options) in
-        ["--mechanism duchi", "--mechanism auto", "--mechanism privunitg --public public.csv"]
+        ["--mechanism duchi", "--mechanism auto", "--mechanism privunitg --idealised --public public.csv"]
             .into_iter()
             .enumerate()
     {

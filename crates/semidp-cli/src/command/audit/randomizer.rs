@@ -14,8 +14,7 @@ use serde_json::{Map, json};
 
 const EXAMPLE: &str = "\
 EXAMPLE
-  semidp audit randomizer --mechanism rank-privunit --dim 100 --epsilon 2 --plot randomizer.svg
-  semidp audit randomizer --mechanism privunit --attack low-bits --dim 1001 --epsilon 1";
+  semidp audit randomizer --mechanism rank-privunit --dim 100 --epsilon 2 --plot randomizer.svg";
 
 /// Attack the reports of a randomiser: which of two vectors does a person hold?
 #[derive(Args)]

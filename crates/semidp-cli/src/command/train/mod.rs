@@ -26,6 +26,7 @@ use semidp::train::{
     Algorithm, Conduct, Fact, Given, Keeping, PrivateUse, Progress, PublicRows, PublicUse, Recipe,
     TrainingData, algorithm_for, algorithm_named,
 };
+use semidp_accounting::local::LARGEST_LOCAL_EPSILON;
 use semidp_accounting::{Adjacency, Epsilon, PrivacyBudget, Provenance, Trust};
 use semidp_core::{BlockSource, DenseTable, Ledger, Private, Randomness, Sampling};
 use semidp_table::{Kind, Schema};
@@ -162,8 +163,11 @@ impl Train {
         };
         let warn = |note: &str| output.warn(note);
         let is_local = algorithm.trust() == Trust::Local && algorithm.private_use() == PrivateUse::Budgeted;
-        // Everybody has a report of their own: the number of people does not matter to it.
-        let local_notes = if is_local { budget_notes(budget, None) } else { Vec::new() };
+        // Each person has a report of their own, so the number of people does not matter. A budget that no randomiser takes is refused
+        // below; a warning before the error would only hide it.
+        let is_randomised = is_local
+            && matches!(budget, PrivacyBudget::Pure { epsilon } if epsilon.get() <= LARGEST_LOCAL_EPSILON);
+        let local_notes = if is_randomised { budget_notes(budget, None) } else { Vec::new() };
         local_notes.iter().for_each(|note| warn(note));
         let conduct = Conduct {
             warn: Some(&warn),
