@@ -1,8 +1,8 @@
 //! Candidates of rank PrivUnit: from a public seed, the same bits on every machine; and the choice of one by rank.
 //!
-//! U comes from the integer sampler of the kernel's noise over ChaCha20. What is made of U to be *sent* uses integers (in floats that
-//! hold them exactly) or single roundings of IEEE arithmetic, so client and server agree to the bit. What is made of U to be *compared*
-//! may be rounded in any way: the chances are a permutation of fixed weights for every order.
+//! U consists of whole numbers ([`super::slices`]) over ChaCha20. What is made of U to be *sent* uses integers (in floats that hold them
+//! exactly) or single roundings of IEEE arithmetic, so client and server agree to the bit. What is made of U to be *compared* may be
+//! rounded in any way: the chances are a permutation of fixed weights for every order.
 //!
 //! Up to 32 dimensions the candidates are ± independent directions. Otherwise, with x a unit vector padded with zeros to blocks of 128,
 //! P_0 = I and (P_i x)[j] = (−1)^{|j & z_i|}·x[j ⊕ x_i] within each block, P_iᵀP_j + P_jᵀP_i = 0 for i ≠ j. So the P_i x are orthonormal, and
@@ -12,8 +12,8 @@
 //! permutations of the weights), so E[ā sᵀ] is symmetric, and Σ_{b,c} E[ā_b s_c]·P_bᵀP_c x = E⟨ā, s⟩·x: unbiased. Random public signs of
 //! the 64 coordinates make the mean squared error the same for all x, up to what padding does.
 
-use crate::noise::add_rounded_gaussian;
-use crate::noise::rng::{Purpose, RunKey, Stream};
+use super::slices::{self, STD};
+use crate::noise::rng::{Purpose, Stream};
 use semidp_accounting::local::{Cap, FREE_DIMENSIONS, Ranks};
 
 /// A report of `rank-privunit`: which of the public candidates of its seed.
@@ -39,10 +39,6 @@ const FAMILY: usize = 16;
 const SCORES: usize = VECTORS * FAMILY;
 const BASES: usize = 8;
 const PAIRS: usize = BASES * SCORES;
-/// Standard deviation of U in grid steps. Sums of 64 numbers below 16 of it are whole numbers below 2²⁴: single precision holds them exactly.
-const STD: u64 = 1 << 12;
-/// The same for directions that are divided by their length.
-const FREE_STD: u64 = 1 << 20;
 
 /// (x_i, z_i).
 const PERMUTATIONS: [(usize, usize); FAMILY] = [
@@ -125,7 +121,7 @@ fn public_stream(seed: u128) -> Stream {
     let mut key = [0; 32];
     key[..16].copy_from_slice(&seed.to_le_bytes());
     key[16..].copy_from_slice(b"semidp ranks (1)");
-    RunKey::from_bytes(key).stream(Purpose::Candidates, 0, 0)
+    Stream::public(key, Purpose::Candidates)
 }
 
 /// The candidate of a unit vector that the coins choose.
@@ -141,9 +137,9 @@ pub(super) fn encode(cap: &Cap, ranks: Ranks, unit: &[f64], seed: u128, choice: 
             *score = direction.iter().zip(unit).map(|(u, x)| u * x).sum::<f64>() as f32;
         }
     } else {
-        inner_products(&coordinates(unit, &mut stream), scores);
+        wide::inner_products(&coordinates(unit, &mut stream), scores);
     }
-    RankReport { seed, index: pick(scores, ranks.top, choice) }
+    RankReport { seed, index: wide::pick(scores, ranks.top, choice) }
 }
 
 /// A candidate, of mean length `scale` per unit of ⟨a, s⟩.
@@ -158,44 +154,67 @@ pub(super) fn decode(cap: &Cap, report: RankReport, scale: f64, vector: &mut [f6
         // |a_b| = 1/√64, and U is in grid steps.
         let unit = sign * scale / ((SCORES as f64).sqrt() * STD as f64);
         let flips = stream.word();
-        combine(&signs_of(pair, flips), unit, &mut stream, vector);
+        wide::combine(&signs_of(pair, flips), unit, &mut stream, vector);
     }
 }
 
-/// A uniform direction, up to a grid of 2⁻²⁰ standard deviations.
+/// A uniform direction, up to a grid.
 fn draw_direction(stream: &mut Stream, direction: &mut [f64]) {
     let mut steps = [0; FREE_DIMENSIONS];
     let steps = &mut steps[..direction.len()];
-    add_rounded_gaussian(steps, FREE_STD, stream);
-    // Sums of 32 squares below 2⁴⁸ are exact, and root and quotient are rounded as IEEE says: the same bits everywhere.
-    let square = steps.iter().map(|k| (k * k) as f64).sum::<f64>();
-    let length = square.sqrt();
+    slices::fill(stream, steps);
+    // Sums of 32 squares below 2³⁰ are exact, and root and quotient are rounded as IEEE says: the same bits everywhere.
+    let square: i64 = steps.iter().map(|k| i64::from(*k).pow(2)).sum();
+    let length = (square as f64).sqrt();
     for (i, (x, k)) in direction.iter_mut().zip(steps).enumerate() {
         let axis = if i == 0 { 1.0 } else { 0.0 };
-        *x = if length > 0.0 { *k as f64 / length } else { axis };
+        *x = if square > 0 { f64::from(*k) / length } else { axis };
     }
 }
 
 /// One block of each normal vector.
+#[inline(always)]
 fn draw_blocks(stream: &mut Stream) -> [Packed; VECTORS] {
-    let mut steps = [0; BLOCK];
-    std::array::from_fn(|_| {
-        steps.fill(0);
-        add_rounded_gaussian(&mut steps, STD, stream);
-        std::array::from_fn(|chunk| std::array::from_fn(|lane| steps[chunk * LANES + lane] as f32))
-    })
+    let mut steps = [0; VECTORS * BLOCK];
+    slices::fill(stream, &mut steps);
+    let mut vectors = [[[0.0; LANES]; BLOCK / LANES]; VECTORS];
+    vectors.as_flattened_mut().as_flattened_mut().iter_mut().zip(steps).for_each(|(x, k)| *x = f32::from(k));
+    vectors
 }
+
+/// A block at j ⊕ low for all three low bits; the others choose whole chunks.
+#[inline(always)]
+fn turned(block: &[f64]) -> [Packed; LANES] {
+    let mut all = [[[0.0; LANES]; BLOCK / LANES]; LANES];
+    all[0].as_flattened_mut().iter_mut().zip(block).for_each(|(to, x)| *to = *x as f32);
+    for bit in [1, 2, 4] {
+        let (done, open) = all.split_at_mut(bit);
+        for (from, to) in done.iter().zip(open) {
+            for (from, to) in from.iter().zip(to) {
+                *to = std::array::from_fn(|lane| from[lane ^ bit]);
+            }
+        }
+    }
+    all
+}
+
+type Sums = [[[f32; LANES]; VECTORS]; FAMILY];
 
 /// The 64 scores, with the public signs.
 fn coordinates(unit: &[f64], stream: &mut Stream) -> [f32; SCORES] {
     let flips = stream.word();
     let mut sums = [[[0f32; LANES]; VECTORS]; FAMILY];
+    wide::add_products(unit, stream, &mut sums);
+    std::array::from_fn(|b| {
+        let score = sums[b % FAMILY][b / FAMILY].iter().sum::<f32>();
+        if flips >> b & 1 == 0 { score } else { -score }
+    })
+}
+
+#[inline(always)]
+fn add_products(unit: &[f64], stream: &mut Stream, sums: &mut Sums) {
     for block in unit.chunks(BLOCK) {
-        let at = |j: usize| block.get(j).map_or(0.0, |x| *x as f32);
-        // x[j ⊕ low] for all three low bits; the others choose whole chunks.
-        let turned: [Packed; LANES] = std::array::from_fn(|low| {
-            std::array::from_fn(|chunk| std::array::from_fn(|lane| at(chunk * LANES + (lane ^ low))))
-        });
+        let turned = turned(block);
         let vectors = draw_blocks(stream);
         for (i, sums) in sums.iter_mut().enumerate() {
             let (high, low) = (PERMUTATIONS[i].0 / LANES, PERMUTATIONS[i].0 % LANES);
@@ -212,13 +231,10 @@ fn coordinates(unit: &[f64], stream: &mut Stream) -> [f32; SCORES] {
             *sums = local;
         }
     }
-    std::array::from_fn(|b| {
-        let score = sums[b % FAMILY][b / FAMILY].iter().sum::<f32>();
-        if flips >> b & 1 == 0 { score } else { -score }
-    })
 }
 
 /// ⟨a_j, s⟩ for one of each opposite pair, up to a factor: Hadamard's matrix after the signs of each basis.
+#[inline(always)]
 fn inner_products(coordinates: &[f32; SCORES], scores: &mut [f32]) {
     for (diagonal, scores) in DIAGONALS.iter().zip(scores.chunks_exact_mut(SCORES)) {
         for (b, score) in scores.iter_mut().enumerate() {
@@ -246,7 +262,8 @@ fn signs_of(pair: usize, flips: u64) -> [f32; SCORES] {
     })
 }
 
-/// unit·Σ_b w_b P_bᵀU_b. With signs for weights everything but the last product is a whole number.
+/// unit·Σ_b w_b P_bᵀU_b. With signs for weights everything but the last product is a whole number, below 64·2¹⁵: single precision holds it.
+#[inline(always)]
 fn combine(weights: &[f32; SCORES], unit: f64, stream: &mut Stream, vector: &mut [f64]) {
     for block in vector.chunks_mut(BLOCK) {
         let vectors = draw_blocks(stream);
@@ -272,6 +289,7 @@ fn combine(weights: &[f32; SCORES], unit: f64, stream: &mut Stream, vector: &mut
 
 /// The candidate at a place of its group. Each pair has one candidate with a score that is not negative; the `top` largest of these (by their
 /// bits, not-a-numbers included; ties by number) are one group, all other candidates the other.
+#[inline(always)]
 fn pick(scores: &[f32], top: u32, choice: &Choice) -> u16 {
     let mut keys = [0i32; PAIRS];
     let keys = &mut keys[..scores.len()];
@@ -298,6 +316,37 @@ fn pick(scores: &[f32], top: u32, choice: &Choice) -> u16 {
         }
     }
     found as u16
+}
+
+/// The inner loops, for processors with registers of eight floats (AVX2) and for all others: the same operations in the same order, none of
+/// them fused, so the same bits.
+mod wide {
+    use super::*;
+
+    macro_rules! wide {
+        ($(fn $name:ident($($argument:ident: $type:ty),+) $(-> $result:ty)?;)+) => {$(
+            pub(super) fn $name($($argument: $type),+) $(-> $result)? {
+                #[cfg(target_arch = "x86_64")]
+                if std::arch::is_x86_feature_detected!("avx2") {
+                    #[target_feature(enable = "avx2")]
+                    fn wider($($argument: $type),+) $(-> $result)? {
+                        super::$name($($argument),+)
+                    }
+                    // SAFETY: the processor was just asked.
+                    #[expect(unsafe_code, reason = "there is no other way to call code for some processors only")]
+                    return unsafe { wider($($argument),+) };
+                }
+                super::$name($($argument),+)
+            }
+        )+};
+    }
+
+    wide! {
+        fn add_products(unit: &[f64], stream: &mut Stream, sums: &mut Sums);
+        fn inner_products(coordinates: &[f32; SCORES], scores: &mut [f32]);
+        fn combine(weights: &[f32; SCORES], unit: f64, stream: &mut Stream, vector: &mut [f64]);
+        fn pick(scores: &[f32], top: u32, choice: &Choice) -> u16;
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,9 @@ use crate::{Error, Result};
 use rng::{Purpose, RunKey};
 use semidp_accounting::{Arithmetic, Event, NoiseMultiplier};
 
-pub(crate) use gaussian::{LOG_TOTAL_VARIATION, add_rounded_gaussian};
+pub(crate) use gaussian::LOG_TOTAL_VARIATION;
+#[cfg(test)]
+pub(crate) use gaussian::add_rounded_gaussian;
 
 /// Noise that makes a sum of contributions differentially private.
 ///

@@ -104,9 +104,7 @@ impl RunKey {
     /// The stream at an address: 8 bits of purpose, 32 of step, 24 of block.
     pub(crate) fn stream(&self, purpose: Purpose, step: u64, block: u64) -> Stream {
         assert!(step < 1 << 32 && block < 1 << 24, "an address out of range would repeat a stream");
-        let mut generator = ChaCha20Rng::from_seed(*self.0);
-        generator.set_stream((purpose as u64) << 56 | step << 24 | block);
-        Stream { generator, buffer: [0; BUFFERED], next: BUFFERED }
+        Stream::new(*self.0, (purpose as u64) << 56 | step << 24 | block)
     }
 }
 
@@ -169,12 +167,16 @@ mod dumps {
 }
 
 const BUFFERED: usize = 256;
+/// Words of the first filling: many streams are for a few words only.
+const FIRST: usize = 32;
 
 /// A buffered stream of uniform words. Public in name only: nobody outside can make one.
 pub struct Stream {
     generator: ChaCha20Rng,
     buffer: [u64; BUFFERED],
     next: usize,
+    /// Where the next filling starts.
+    start: usize,
 }
 
 impl Drop for Stream {
@@ -184,6 +186,17 @@ impl Drop for Stream {
 }
 
 impl Stream {
+    fn new(key: [u8; 32], address: u64) -> Self {
+        let mut generator = ChaCha20Rng::from_seed(key);
+        generator.set_stream(address);
+        Self { generator, buffer: [0; BUFFERED], next: BUFFERED, start: BUFFERED - FIRST }
+    }
+
+    /// The first stream of a key that everybody knows.
+    pub(crate) fn public(key: [u8; 32], purpose: Purpose) -> Self {
+        Self::new(key, (purpose as u64) << 56)
+    }
+
     /// 64 uniform bits.
     #[inline(always)]
     pub(crate) fn word(&mut self) -> u64 {
@@ -197,12 +210,14 @@ impl Stream {
 
     #[inline(never)]
     fn refill(&mut self) {
+        let open = &mut self.buffer[self.start..];
         let mut bytes = [0u8; 8 * BUFFERED];
-        self.generator.fill_bytes(&mut bytes);
-        for (word, chunk) in self.buffer.iter_mut().zip(bytes.chunks_exact(8)) {
+        let bytes = &mut bytes[..8 * open.len()];
+        self.generator.fill_bytes(bytes);
+        for (word, chunk) in open.iter_mut().zip(bytes.chunks_exact(8)) {
             *word = u64::from_le_bytes(chunk.try_into().expect("eight bytes"));
         }
-        self.next = 0;
+        self.next = std::mem::take(&mut self.start);
     }
 
     /// A uniform whole number below `bound` ≥ 1, exactly: words beyond the last whole multiple of
