@@ -38,7 +38,7 @@ fn no_loss_is_left_out() {
         let kind = name.split(':').next().unwrap();
         let is_covered =
             |loss: &&str| loss.split(':').next() == Some(kind) && loss.contains(':') == name.contains(':');
-        assert!(LOSSES.iter().any(|loss| is_covered(loss)), "{name} of `{known}`");
+        assert!(LOSSES.iter().any(is_covered), "{name} of `{known}`");
     }
 }
 
