@@ -310,3 +310,26 @@ fn the_search_catches_tight_composition_as_a_filter() {
     assert!(filter.charge(&times(first.event(), 1), ADJACENCY).unwrap().is_some());
     assert_eq!(filter.charge(&times(rare.event(), 1), ADJACENCY).unwrap(), None);
 }
+
+/// With little noise a sampled unit shows, however large ε is: δ(t) is at least P(x > ½) − e^t·Q(x > ½) of one step, where Q(x > ½) is at
+/// most that of N(0, z²). Curves that reach from 0 to losses of many hundreds must not lose this.
+#[test]
+fn weak_noise_is_never_cheap() {
+    let beyond = |z: f64| 0.5 * libm::erfc(0.5 / z / std::f64::consts::SQRT_2);
+    let rate = 0.02;
+    for adjacency in [Adjacency::ReplaceOne, Adjacency::AddRemove] {
+        for (z, count) in [(0.0351, 5), (0.05, 5), (0.05, 20)] {
+            let events = times(poisson(z, rate), count);
+            let least = |t: f64| rate * (1.0 - beyond(z)) - t.exp() * beyond(z);
+            let mut pld = PldAccountant::new(adjacency);
+            pld.compose_all(&events).unwrap();
+            let found = pld.delta(at(1.0)).unwrap().get();
+            assert!(found >= least(1.0), "{adjacency} {z} {count}: {found} {}", least(1.0));
+            for budget in [1.0, 1.89] {
+                let filter = GaussianFilter::new(at(budget), delta()).unwrap();
+                let charge = filter.charge(&events, adjacency).unwrap();
+                assert!(charge.is_none(), "{adjacency} {z} {count} {budget}: {charge:?}");
+            }
+        }
+    }
+}

@@ -457,6 +457,36 @@ fn declarations_from_private_rows_are_flagged() {
     assert!(has(&audit(|step, _| step.step += 1), accounted));
 }
 
+/// Steps, or passes, that no event accounts for.
+#[test]
+fn fewer_events_than_steps_are_flagged() {
+    let audit = |event: Event, sampling: Sampling, count: u64| {
+        replay(ODD.len(), |world, recorder| {
+            let program = ReplayedProgram {
+                adjacency: Adjacency::ReplaceOne,
+                sampling,
+                steps: STEPS,
+                dimension: 2,
+                events: vec![CountedEvent::new(event.clone(), Steps::new(count).unwrap())],
+            };
+            let twin = Twin { recorder, program: recorder.begin(program) };
+            for step in 0..STEPS {
+                // Every unit is in the first block of a pass.
+                let rows = rows(world);
+                twin.step(step, total(if step % 3 == 0 { &rows } else { &[] }, clipped));
+            }
+            Observed::new()
+        })
+    };
+    let accounted = |violation: &Violation| matches!(violation, Violation::Accounting { .. });
+    let whole = Event::Gaussian { noise_multiplier: noise() };
+    assert!(audit(whole.clone(), Sampling::Everyone, STEPS).violations.is_empty());
+    assert!(has(&audit(whole, Sampling::Everyone, STEPS - 1), accounted));
+    let pass = Event::OnePassGaussian { noise_multiplier: noise(), blocks: 3 };
+    assert!(audit(pass.clone(), Sampling::OnePass { blocks: 3 }, 2).violations.is_empty());
+    assert!(has(&audit(pass, Sampling::OnePass { blocks: 3 }, 1), accounted));
+}
+
 /// A unit that takes part in two blocks of one pass, or in every Poisson sample.
 #[test]
 fn a_unit_that_takes_part_too_often_is_flagged() {

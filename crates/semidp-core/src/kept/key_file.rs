@@ -119,14 +119,21 @@ impl KeyFile {
     }
 
     /// Removes a key that no checkpoint belongs to: its run ended before its first step, or after its result was safe. A key
-    /// that a process holds stays.
+    /// that a process holds stays, and so does what is no key.
     pub fn remove_orphan(path: &Path) -> Result<()> {
-        let file = match files::open_own(path, OpenOptions::new().read(true)) {
+        let mut file = match files::open_own(path, OpenOptions::new().read(true)) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(failed(path, "cannot be opened", &error)),
         };
         hold(&file, path)?;
+        let mut start = Vec::new();
+        let read = (&mut file).take(FORMAT.len() as u64).read_to_end(&mut start);
+        read.map_err(|error| failed(path, "cannot be read", &error))?;
+        // A crash may have left a part of a key, or zeros. Anything else is somebody's file.
+        if !FORMAT.as_bytes().starts_with(&start) && start.iter().any(|byte| *byte != 0) {
+            return Err(refused(path, "is in the way: it is not the key of a run, and is not removed"));
+        }
         fs::remove_file(path).map_err(|error| failed(path, "cannot be removed", &error))
     }
 
@@ -212,6 +219,20 @@ mod tests {
         opened.remove().unwrap();
         assert!(!path.exists());
         KeyFile::remove_orphan(&path).unwrap();
+    }
+
+    /// A file that only has the name of a key is not removed; what a crash leaves of a key is.
+    #[test]
+    fn only_keys_are_removed_as_orphans() {
+        let path = place("foreign");
+        for (content, is_ours) in
+            [(&b""[..], true), (b"semidp-run", true), (&[0; 90][..], true), (b"precious\n", false), (b"semidp-model/1", false)]
+        {
+            fs::write(&path, content).unwrap();
+            assert_eq!(KeyFile::remove_orphan(&path).is_ok(), is_ours, "{content:?}");
+            assert_eq!(path.exists(), !is_ours);
+        }
+        fs::remove_file(&path).unwrap();
     }
 
     /// Killed while it tidies up: the key is gone, and that the run has ended is known.

@@ -191,8 +191,7 @@ impl Composed {
         // of the weights and sums, which nearly cancel when θ is large.
         let lower = self.above(i) - self.step;
         let allowance = self.allowance * (-self.theta * lower).exp() + 8.0 * f64::EPSILON * a;
-        let inside = (a - above.exp() * b).max(0.0);
-        self.extra + self.scale * (inside + allowance)
+        self.extra + self.scale * (inside(a, above, b) + allowance)
     }
 
     /// Whether the window fitted into a transform; otherwise nothing is promised.
@@ -235,7 +234,7 @@ impl Composed {
         if high > zero {
             // The target is crossed inside the cell below.
             let (i, (a, b)) = (high - 1, self.sums[high - 1]);
-            let spent = self.bound(i, self.above(i)) - self.scale * (a - self.above(i).exp() * b).max(0.0);
+            let spent = self.bound(i, self.above(i)) - self.scale * inside(a, self.above(i), b);
             let inside = ((a - (delta - spent) / self.scale) / b).ln();
             // The arithmetic of the root is good to a few units in the last place of e^ε.
             root =
@@ -243,6 +242,12 @@ impl Composed {
         }
         Some((root + self.reference).max(0.0))
     }
+}
+
+/// A − e^x·B, at least 0. Some 700 below the reference B overflows, to infinity or to what is no number, of which `max` would make 0, and
+/// e^x loses its digits: A alone is above the difference.
+fn inside(a: f64, above: f64, b: f64) -> f64 {
+    if b.is_finite() && above > -700.0 { (a - above.exp() * b).max(0.0) } else { a }
 }
 
 /// The ℓ2 norm of the weights e^{−θx}(1 − e^{−x}) at x = h, 2h, ..., bounded through

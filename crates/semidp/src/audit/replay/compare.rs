@@ -45,6 +45,7 @@ pub(super) fn compare(worlds: (usize, usize), first: &World, second: &World, rep
         }
     }
     for (number, program) in a.programs.iter().enumerate() {
+        found.extend(unaccounted(program).map(|what| Violation::Accounting { what }));
         let steps: Vec<u64> =
             a.steps.iter().filter(|step| step.program == number).map(|step| step.step).collect();
         if let Some(step) = steps.iter().find(|step| **step >= program.steps) {
@@ -126,6 +127,16 @@ fn accounting(program: &ReplayedProgram, step: &ReplayedStep) -> Option<String> 
     };
     let other = program.events.iter().find(|counted| !rate(&counted.event))?;
     Some(format!("a {} event for {:?}", other.event.name(), program.sampling))
+}
+
+/// Fewer events than the program has steps, or passes begun.
+fn unaccounted(program: &ReplayedProgram) -> Option<String> {
+    let needed = match program.sampling {
+        Sampling::OnePass { blocks } | Sampling::InOrder { blocks } => program.steps.div_ceil(blocks.max(1)),
+        _ => program.steps,
+    };
+    let counted = program.events.iter().fold(0u64, |sum, event| sum.saturating_add(event.count.get()));
+    (counted < needed).then(|| format!("{counted} events for a program of {} steps", program.steps))
 }
 
 /// Whether two sums are within the sensitivity, in integers; and their distance over it.
