@@ -14,7 +14,7 @@
 //!
 //! *What it proves.* A violation is a bug, with two data sets that show it: nothing is left to chance, but for the frequency of
 //! samples, which is believed to be wrong below a probability of 1e-12. No violation proves nothing beyond the rows that were tried.
-//! Noise itself is not tested; [`mod@super::mean`] and its siblings do that.
+//! Noise itself is not tested; the other audits of this module do that.
 //!
 //! ```
 //! use semidp::audit::replay::{self, Options};
