@@ -23,6 +23,7 @@ usage: cargo xtask <command>
                             leaves out the lints and the building of the documentation
   test python               the Python package alone: a wheel in a virtual environment in
                             target/python-venv (or $SEMIDP_PYTHON_VENV), pytest, mypy
+  test documents            paths and links in the documents alone
   bench                     every criterion bench
   bench peers [accounting|training|local] [--no-opacus]
                             noise calibration, training steps and local reports against

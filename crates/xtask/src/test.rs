@@ -25,6 +25,7 @@ pub fn run(options: &[&str]) -> Result<(), Failure> {
         [] => false,
         ["--quick"] => true,
         ["python"] => return python::test(),
+        ["documents"] => return documents::check(&process::root()),
         _ => return Err(Failure::usage(format!("`test` does not understand `{}`", options.join(" ")))),
     };
     for step in STEPS.iter().filter(|step| !(quick && step.slow)) {
