@@ -225,9 +225,13 @@ mod tests {
     #[test]
     fn only_keys_are_removed_as_orphans() {
         let path = place("foreign");
-        for (content, is_ours) in
-            [(&b""[..], true), (b"semidp-run", true), (&[0; 90][..], true), (b"precious\n", false), (b"semidp-model/1", false)]
-        {
+        for (content, is_ours) in [
+            (&b""[..], true),
+            (b"semidp-run", true),
+            (&[0; 90][..], true),
+            (b"precious\n", false),
+            (b"semidp-model/1", false),
+        ] {
             fs::write(&path, content).unwrap();
             assert_eq!(KeyFile::remove_orphan(&path).is_ok(), is_ours, "{content:?}");
             assert_eq!(path.exists(), !is_ours);

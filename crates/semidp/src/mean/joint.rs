@@ -826,7 +826,8 @@ mod tests {
             let evidence = Evidence::of(&Public(DenseTable::new(public, 3).unwrap())).unwrap();
             let request = Request { radius: Some(10.0), ..request("shift-robust-gaussian") };
             let plan = JointPlan::best(&request, Assumption::Nothing, &evidence, 300).unwrap().unwrap();
-            let session = Session::new(Private::new(DenseTable::new(private, 3).unwrap()), Adjacency::ReplaceOne);
+            let session =
+                Session::new(Private::new(DenseTable::new(private, 3).unwrap()), Adjacency::ReplaceOne);
             let session = session.unwrap().with_randomness(Randomness::Seed(*seed)).with_threads(1);
             let centre = Public(evidence.mean().to_vec());
             let found = plan.release(&session, &centre, &centre, 0.95).unwrap().value;

@@ -276,7 +276,9 @@ impl Estimate {
                 "intervals allow for clipping as far as public rows show it, for tails no heavier than exponential: with heavier ones \
                  they hold the mean less often than stated"
             }
-            false => "intervals take for granted that no private row lies further from the centre than the radius",
+            false => {
+                "intervals take for granted that no private row lies further from the centre than the radius"
+            }
         })
     }
 
