@@ -61,6 +61,21 @@ fn a_round_is_remembered_and_a_second_question_is_never_silent() {
     assert_eq!((&last["remembered"], number(&last, "/total_epsilon")), (&json!(true), 3.5));
 }
 
+/// A link to the data is the same people under another name, and they are remembered under both.
+#[test]
+#[cfg(unix)]
+fn a_link_to_the_data_has_its_memory() {
+    let (folder, base) = with_people("local_link", 5);
+    json(&format!("{base} --radius 1 --epsilon 1"));
+    let reports = read(&folder, "reports.jsonl");
+    let link = folder.join("link.csv");
+    std::os::unix::fs::symlink(folder.join("people.csv"), &link).unwrap();
+    let (data, linked) = (folder.join("people.csv").display().to_string(), link.display().to_string());
+    let again = json(&format!("{} --radius 1 --epsilon 1", base.replace(&data, &linked)));
+    assert_eq!((&again["remembered"], read(&folder, "reports.jsonl")), (&json!(true), reports));
+    assert!(!folder.join("link.csv.memory").exists());
+}
+
 #[test]
 fn runs_at_the_same_time_report_once() {
     let (folder, _) = with_people("local_together", 300);

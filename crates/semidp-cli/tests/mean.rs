@@ -419,6 +419,18 @@ fn holds(answer: &serde_json::Value, truth: f64) -> bool {
     interval(0) <= truth && truth <= interval(1)
 }
 
+/// What intervals take for granted about clipping stands in the answer, not on a terminal alone.
+#[test]
+fn intervals_say_what_they_take_for_granted() {
+    let (_folder, arguments) = files("mean-granted");
+    let learned = json(&format!("{arguments} --columns x --epsilon 1 --quiet"));
+    let note = learned["confidence_interval_note"].as_str().unwrap();
+    assert!(note.contains("no heavier than exponential"), "{note}");
+    let given = json(&format!("{arguments} --columns x --epsilon 1 --radius 10 --quiet"));
+    let note = given["confidence_interval_note"].as_str().unwrap();
+    assert!(note.contains("no private row lies further"), "{note}");
+}
+
 /// Public rows two standard deviations off: the default answer stays with the private rows and says so. Pooled, the interval is confident
 /// and wrong; its assumption stands in the answer and on the certificate, and the shift is reported there too.
 #[test]

@@ -73,11 +73,20 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Beside the data.
+    /// Beside the data: beside the file that a link leads to, so that people are remembered under every name of it, but where one lies
+    /// beside the link already.
     pub fn default_path(data: &Path) -> PathBuf {
-        let mut name = data.file_name().unwrap_or_default().to_os_string();
-        name.push(".memory");
-        data.with_file_name(name)
+        let beside = |data: &Path| {
+            let mut name = data.file_name().unwrap_or_default().to_os_string();
+            name.push(".memory");
+            data.with_file_name(name)
+        };
+        let (named, is_link) = (beside(data), data.is_symlink());
+        let is_there = [&named, &Key::path(&named)].iter().any(|path| fs::symlink_metadata(path).is_ok());
+        match fs::canonicalize(data) {
+            Ok(real) if is_link && !is_there => beside(&real),
+            _ => named,
+        }
     }
 
     /// Opens the file, or makes it, and waits for other runs that have it. A memory without seals is refused, or sealed as it is if it is

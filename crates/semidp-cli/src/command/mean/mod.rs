@@ -252,7 +252,8 @@ impl Mean {
         }
         let delivery = self.delivery(&data, &method, randomness)?;
         if let Some(answer) = delivery.found() {
-            output.note("this is the answer of a run that was interrupted: nothing is spent now");
+            output.note("this is the answer of a run that was interrupted at its very end: nothing is spent now, and the private rows were not \
+                 read again");
             return delivery.deliver(&answer, places, output);
         }
         if let Some(record) = delivery.record() {

@@ -9,7 +9,7 @@ use crate::report::bound;
 use crate::table;
 use semidp::mean::{
     Errors, Estimated, Evidence, JointEstimate, JointPlan, Law, Plan, Problem, SAME_POPULATION, Shift,
-    Target, normal_quantile,
+    Target, student_quantile,
 };
 use semidp_accounting::{Arithmetic, Certificate, PrivacyBudget, RandomSource};
 use semidp_core::Release;
@@ -249,7 +249,7 @@ impl Estimate {
         if weight <= 0.0 || plan.law().is_none() {
             return None;
         }
-        let significant = normal_quantile(1.0 - 0.025 / value.len() as f64);
+        let significant = student_quantile(1.0 - 0.025 / value.len() as f64, evidence.rows() - 1);
         let columns = value.iter().zip(&self.public_mean).zip(&self.centre).zip(evidence.variance());
         let shift = |(((value, public), centre), variance): (((&f64, &f64), &f64), &f64)| {
             let private = centre + (value - share * public - (1.0 - share) * centre) / weight;
@@ -266,6 +266,20 @@ impl Estimate {
         let radius = self.clip_norm()?;
         let law = self.law()?;
         self.evidence.as_ref().map(|evidence| evidence.clipped_share(law, radius))
+    }
+
+    /// What intervals of a joint release take for granted about clipping.
+    fn allowance(&self) -> Option<&'static str> {
+        let Outcome::Joint { plan, .. } = &self.outcome else { return None };
+        Some(match plan.law().clip(plan.problem()).bias > 0.0 {
+            true => {
+                "intervals allow for clipping as far as public rows show it, for tails no heavier than exponential: with heavier ones \
+                 they hold the mean less often than stated"
+            }
+            false => {
+                "intervals take for granted that no private row lies further from the centre than the radius"
+            }
+        })
     }
 
     /// What everyone should know of this answer. All of it is computed from released values.
@@ -335,7 +349,7 @@ impl Estimate {
             Outcome::Named { plan, errors, .. } => {
                 (Some((plan.private_weight(), plan.public_share())), errors.as_ref().err().copied())
             }
-            Outcome::Joint { .. } => (None, None),
+            Outcome::Joint { .. } => (None, self.allowance()),
         };
         let clip_bias = match &self.outcome {
             Outcome::Named { .. } => self.law().map(|law| law.clip(problem).bias),
@@ -477,6 +491,7 @@ impl Estimate {
                 (100.0 * most).ceil()
             ));
         }
+        points.extend(self.allowance().map(|note| format!("The {note}.")));
         let points: Vec<String> =
             points.iter().map(|point| table::wrap(&format!("- {point}"), "  ")).collect();
         format!("{}\n\n{}", table::columns(&headings, rows.collect()), points.join("\n"))
