@@ -14,7 +14,7 @@ from . import _native
 from .errors import DeclassifiedWarning, InvalidParameterError, NotPrivateWarning, SemidpWarning, _in_python
 
 #: Options that are there or not.
-_FLAGS = ("again", "allow_seeded", "allow_weak_noise", "exact", "idealised", "no_intercept", "strict")
+_FLAGS = ("again", "allow_seeded", "allow_weak_noise", "exact", "idealised", "no_intercept", "skip_invalid", "strict")
 
 
 def words(command: str | Sequence[str], options: Mapping[str, Any]) -> list[str]:

@@ -97,8 +97,10 @@ def _buffers(data: Any) -> list[tuple[str, npt.NDArray[Any]]]:
 
 def _overlap(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> bool:
     """Whether two arrays have an element in common; also where this is too hard to tell."""
+    # The stubs of NumPy know two of the values that this parameter takes.
+    most_work: Any = 100_000
     try:
-        return bool(np.shares_memory(ours, theirs, max_work=100_000))
+        return bool(np.shares_memory(ours, theirs, max_work=most_work))
     except (RuntimeError, OverflowError):
         return True
 

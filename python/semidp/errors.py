@@ -58,6 +58,7 @@ __all__ = [
     "TamperedError",
     "TargetError",
     "TooFewPublicRowsError",
+    "TooManyEventsError",
     "TooManyValuesError",
     "UnknownClassError",
     "UnknownColumnError",
@@ -127,6 +128,10 @@ class UnknownEventError(InputError):
 
 class NoGuaranteeError(InputError):
     """The event has no guarantee under this adjacency."""
+
+
+class TooManyEventsError(InputError):
+    """More events of different kinds than can be composed in reasonable time."""
 
 
 class OutOfRangeError(InputError):

@@ -312,7 +312,7 @@ def test_wrong_rows_are_named() -> None:
             semidp.LinearRegression(epsilon=1.0, delta=1e-6, algorithm=algorithm).fit(*private)
         assert missing.value.parameter == "X_public"
     with pytest.raises(errors.InvalidParameterError) as one_class:
-        semidp.LogisticRegression(epsilon=1.0, delta=1e-6).fit(X, y > 0, X_public=X[:20], y_public=np.zeros(20))
+        semidp.LogisticRegression(epsilon=1.0, delta=1e-6).fit(X, y > 0, X_public=X[:20].copy(), y_public=np.zeros(20))
     assert one_class.value.parameter == "y_public"
 
 

@@ -160,8 +160,8 @@ def test_an_answer_is_a_centre() -> None:
 def test_a_schema_or_public_rows_say_what_columns_mean() -> None:
     schema = {"format": "semidp-schema/1", "columns": [{"name": "x1", "kind": "number", "impute": 0.0, "range": [0.0, 0.2]}]}
     assert seeded(PEOPLE, schema=schema) == seeded(np.minimum(PEOPLE[:, [1]], 0.2))
-    letters = pd.DataFrame({"letter": ["a", "b"] * 50})
-    report = json.loads(seeded(letters, X_public=letters, columns=["letter"])[0])
+    people, letters = (pd.DataFrame({"letter": ["a", "b"] * 50}) for _ in range(2))
+    report = json.loads(seeded(people, X_public=letters, columns=["letter"])[0])
     assert report["dimension"] == len(aggregate([], X_public=letters, columns=["letter"]).mean) >= 2
 
 
