@@ -521,6 +521,21 @@ fn clipped_private_rows_are_counted() {
     assert!(ran.stderr.contains("lie further from the centre than the radius"), "{}", ran.stderr);
 }
 
+/// Where most private rows are clipped nothing is known of what was cut off, and no interval pretends to.
+#[test]
+fn rows_that_are_mostly_clipped_have_no_interval() {
+    let (_, base) = shifted("mean_mostly_clipped", 40.0, |_, x| x.to_string());
+    let ran = run(&format!("{base} --epsilon 1 --delta 1e-6 --json"));
+    let answer: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert!(
+        answer["confidence_interval"].is_null() || answer["confidence_interval"][0].is_null(),
+        "{}",
+        ran.stdout
+    );
+    assert!(answer["status"][0].as_str().unwrap().contains("beyond the radius"), "{}", answer["status"]);
+    assert!(ran.stderr.contains("no interval"), "{}", ran.stderr);
+}
+
 /// Columns that are left out are named in the answer, and in a warning.
 #[test]
 fn dropped_columns_are_named() {

@@ -63,6 +63,10 @@ struct PublicColumn {
     mean_variance: f64,
 }
 
+/// Share of clipped private rows above which no interval is given. The bias of clipping is extrapolated from the tail of the public
+/// rows, which says little about a distribution of which so much lies beyond it. Chosen, not measured.
+const LARGEST_CLIPPED_SHARE: f64 = 0.2;
+
 impl JointPlan {
     /// The estimator's name for a law and an assumption.
     fn name_of(law: Law, assumption: Assumption) -> &'static str {
@@ -470,6 +474,8 @@ impl JointPlan {
             Assumption::SamePopulation => (pairs.iter().map(Pair::pooled).collect(), "pooled"),
         };
         let mut intervals = Intervals::new(confidence);
+        let is_cut_off = is_clipped
+            && clipped_rows.estimate - 2.0 * clipped_rows.standard_error > LARGEST_CLIPPED_SHARE * rows;
         // Where public rows are few, their variance is hardly known.
         let freedom = self.problem.public_rows().max(2) - 1;
         let significant = student_quantile(1.0 - 0.025 / d as f64, freedom);
@@ -519,10 +525,13 @@ impl JointPlan {
                     Assumption::Nothing => found.law.variance().sqrt(),
                     Assumption::SamePopulation => pair.pooled_variance().sqrt(),
                 }),
-                interval: Some([low, high]),
+                interval: (!is_cut_off).then_some([low, high]),
                 shift,
                 unreadable,
-                status: None,
+                status: is_cut_off.then_some(
+                    "many private rows lie beyond the radius, and what clipping took off them is not known: the mean is pulled towards the \
+                     centre; a larger radius mends it",
+                ),
             }
         });
         JointEstimate {
