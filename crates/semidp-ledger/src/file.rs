@@ -62,8 +62,15 @@ impl LedgerFile {
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         // Before the database engine sees the file: it might tidy up in what is none of ours.
-        let header = recognise(path)?;
+        let mut header = recognise(path)?;
         let real = fs::canonicalize(path).map_err(|error| Error::unusable(path, error))?;
+        // One process at a time brings a file up to date: the database engine does not wait while another one leaves the old mode, it
+        // fails.
+        let mut _lock = None;
+        if header.is_old() {
+            _lock = real.parent().map(lock).transpose().map_err(|error| Error::unusable(path, error))?;
+            header = recognise(path)?;
+        }
         if header.write_version == ROLLBACK {
             // This file has no such log. The one that lies there is what another ledger of this name left behind, and the
             // database engine would take its content for newer.
@@ -74,7 +81,7 @@ impl LedgerFile {
             .and_then(set_up)
             .map_err(|error| Error::unusable(path, error))?;
         let mut file = Self { path: path.into(), database };
-        if header.version == FIRST_VERSION || header.write_version != ROLLBACK {
+        if header.is_old() {
             file.bring_up_to_date()?;
         }
         file.read()?;
@@ -200,6 +207,13 @@ fn check(dataset: &str, budget: PrivacyBudget) -> Result<()> {
 struct Header {
     version: u32,
     write_version: u8,
+}
+
+impl Header {
+    /// Whether the tables, or the way in which changes are written, are those of an earlier version.
+    fn is_old(&self) -> bool {
+        self.version == FIRST_VERSION || self.write_version != ROLLBACK
+    }
 }
 
 /// Whether this is a ledger of a known version, by its first bytes. Nothing is written.
