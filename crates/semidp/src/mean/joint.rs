@@ -65,7 +65,7 @@ struct PublicColumn {
 
 /// Share of clipped private rows above which no interval is given. The bias of clipping is extrapolated from the tail of the public
 /// rows, which says little about a distribution of which so much lies beyond it. Chosen, not measured.
-const LARGEST_CLIPPED_SHARE: f64 = 0.2;
+const LARGEST_CLIPPED_SHARE: f64 = 0.5;
 
 impl JointPlan {
     /// The estimator's name for a law and an assumption.
