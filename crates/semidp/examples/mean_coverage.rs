@@ -1,7 +1,7 @@
 //! Coverage, width and error of the default mean under shifts of the public rows.
 //!
 //! `cargo run --release -p semidp --example mean_coverage -- 1000 2000 200 gaussian,laplace,k-norm normal exponential one-in-20 student-4
-//! TABLE.csv ...` resamples 2,000 private and 200 public rows 1,000 times from each law and each table of numbers (with a header; rows
+//! lognormal pareto-3 TABLE.csv ...` resamples 2,000 private and 200 public rows 1,000 times from each law and each table of numbers (with a header; rows
 //! with a cell that is no number are left out), moves the public rows by 0 to 10 standard errors of their mean, and releases at epsilon 1
 //! (delta 1e-6 for Gaussian noise). The whole table is the population, and its mean the truth. A last line a law draws the public rows
 //! from the upper half by the first column. Printed: coverage of 95 % intervals over all columns and in the worst one; their width and the
@@ -102,6 +102,8 @@ fn main() -> Outcome<()> {
             let chi: f64 = (0..4).map(|_| coins.normal().powi(2)).sum();
             coins.normal() / (chi / 4.0).sqrt()
         })),
+        "lognormal" => Ok(Population::drawn(name, |coins| coins.normal().exp())),
+        "pareto-3" => Ok(Population::drawn(name, |coins| coins.uniform().powf(-1.0 / 3.0) - 1.0)),
         path => Population::read(path),
     });
     let populations = populations.collect::<Outcome<Vec<Population>>>()?;

@@ -116,7 +116,7 @@ impl Evidence {
     }
 
     /// The problem with a radius learned from the distances: the one that balances this law's noise against
-    /// the bias of clipping, for rows whose distances have a tail no heavier than exponential.
+    /// the bias of clipping, which is extrapolated from the distances (`Tail`).
     pub fn problem(
         &self,
         private_rows: u64,
@@ -183,10 +183,13 @@ impl Evidence {
 
 /// Distances with what may lie beyond the largest of them.
 ///
-/// Nothing that was seen says how far unseen rows reach. The tail is taken to be no heavier than exponential:
-/// beyond the largest of m distances lies a share of at most 1 − 0.05^{1/m} of all rows (with 95%
-/// confidence), with the mean excess that the upper part of the distances shows (and what it may have missed, with
-/// the same confidence). For heavier tails this is too little, and a radius or a bounded moment should be given.
+/// Nothing that was seen says how far unseen rows reach, so the bias of clipping is extrapolated, twice, and the larger value counts:
+///
+/// * *Exponential*: beyond the largest of m distances lies a share of at most 1 − 0.05^{1/m} of all rows (with 95 % confidence), with the
+///   mean excess that the upper part of the distances shows (and what it may have missed, with the same confidence).
+/// * *Generalised Pareto* ([`ParetoTail`]): where distances beyond the median grow faster than exponential ones would.
+///
+/// Neither is a bound: from few rows a heavy tail can look light. Whoever knows more gives a radius or a bounded moment.
 struct Tail<'a> {
     sorted: &'a [f64],
     /// Sums of the distances from each place on.
@@ -194,6 +197,7 @@ struct Tail<'a> {
     largest: f64,
     share: f64,
     excess: f64,
+    heavy: Option<ParetoTail>,
 }
 
 impl<'a> Tail<'a> {
@@ -211,16 +215,19 @@ impl<'a> Tail<'a> {
         let largest = sorted.last().copied().unwrap_or(0.0);
         let seen = mean_excess(count / 2).max(mean_excess(3 * count / 4));
         let excess = seen * exponential_allowance(count / 2);
-        Self { sorted, above, largest, share: upper_share(0, count.max(1), 0.05), excess }
+        let heavy = ParetoTail::fit(sorted);
+        Self { sorted, above, largest, share: upper_share(0, count.max(1), 0.05), excess, heavy }
     }
 
-    /// The mean of what clipping to this radius takes off, at most.
+    /// The mean of what clipping to this radius takes off, as far as the distances show.
     fn bias(&self, radius: f64) -> f64 {
-        if radius >= self.largest {
+        let exponential = if radius >= self.largest {
             let fall = if self.excess > 0.0 { ((self.largest - radius) / self.excess).exp() } else { 0.0 };
-            return self.share * self.excess * fall;
-        }
-        self.seen(radius) + self.share * (self.largest - radius + self.excess)
+            self.share * self.excess * fall
+        } else {
+            self.seen(radius) + self.share * (self.largest - radius + self.excess)
+        };
+        exponential.max(self.heavy.as_ref().map_or(0.0, |tail| tail.excess_beyond(radius)))
     }
 
     /// What clipping to this radius takes off the distances seen, on average.
@@ -235,10 +242,68 @@ impl<'a> Tail<'a> {
         let between = (1..200).map(|i| self.largest * f64::from(i) / 200.0);
         let beyond = (0..=80).map(|i| self.largest + f64::from(i) * 0.25 * self.excess);
         let cost = |radius: f64| unit_noise * radius * radius + self.bias(radius).powi(2);
-        let candidates =
-            self.sorted.iter().copied().chain(between).chain(beyond).filter(|radius| *radius >= 1e-12);
+        let far = (1..=40).map(|i| self.largest * 1.15f64.powi(i));
+        let candidates = self.sorted.iter().copied().chain(between).chain(beyond).chain(far);
+        let candidates = candidates.filter(|radius| *radius >= 1e-12);
         let best = candidates.min_by(|a, b| cost(*a).total_cmp(&cost(*b))).unwrap_or(1e-12);
         Clip { radius: best, bias: self.bias(best) }
+    }
+}
+
+/// Generalised Pareto tail of the distances beyond their median u: P(D > u + y) = p·(1 + ξy/σ)^{−1/ξ}.
+///
+/// The shape ξ is the estimate by probability-weighted moments (Hosking and Wallis 1987) plus one standard error of it at ξ = 0, √(4/3m),
+/// and at most 0.75; σ keeps the mean of the m distances beyond u. In simulations of normal, exponential, lognormal, Pareto and gamma
+/// laws with 30 to 400 public rows, one standard error is what brings 95 % intervals to about 93 % or more where the exponential
+/// extrapolation alone left between 25 and 95 %, and hardly widens those of normal rows.
+struct ParetoTail {
+    median: f64,
+    share: f64,
+    shape: f64,
+    scale: f64,
+}
+
+impl ParetoTail {
+    const LARGEST_SHAPE: f64 = 0.75;
+    /// So many equal largest distances are an end of the distances (columns of 0 and 1 have one), not a tail.
+    const ATOM: usize = 3;
+
+    /// `None` where the tail is no heavier than exponential, or ends.
+    fn fit(sorted: &[f64]) -> Option<Self> {
+        let median = *sorted.get(sorted.len() / 2)?;
+        let beyond = &sorted[sorted.len() / 2 + 1..];
+        let largest = *beyond.last()?;
+        let equal = beyond.iter().rev().take_while(|distance| **distance >= largest * (1.0 - 1e-9)).count();
+        if beyond.len() < 2 || equal >= Self::ATOM {
+            return None;
+        }
+        let count = beyond.len() as f64;
+        let (mut mean, mut weighted) = (0.0, 0.0);
+        for (place, distance) in beyond.iter().enumerate() {
+            let excess = (distance - median) / count;
+            mean += excess;
+            weighted += excess * (count - 1.0 - place as f64) / (count - 1.0);
+        }
+        let spread = mean - 2.0 * weighted;
+        if spread <= 0.0 {
+            return None;
+        }
+        let shape = (2.0 - mean / spread + (4.0 / 3.0 / count).sqrt()).min(Self::LARGEST_SHAPE);
+        (shape > 1e-3).then(|| Self {
+            median,
+            share: count / sorted.len() as f64,
+            shape,
+            scale: mean * (1.0 - shape),
+        })
+    }
+
+    /// E(D − radius)₊, for a radius beyond the median; nothing is said within it.
+    fn excess_beyond(&self, radius: f64) -> f64 {
+        if radius < self.median {
+            return 0.0;
+        }
+        let growth = 1.0 + self.shape * (radius - self.median) / self.scale;
+        self.share * self.scale / (1.0 - self.shape) * growth.powf(1.0 - 1.0 / self.shape)
     }
 }
 
@@ -370,6 +435,63 @@ mod tests {
         for pair in (0..3000).map(|i| (f64::from(i) * 0.02, f64::from(i + 1) * 0.02)) {
             assert!(tail.bias(pair.0) >= tail.bias(pair.1) && tail.bias(pair.0) >= seen(pair.0) - 1e-12);
         }
+    }
+
+    /// Known values: the exponential law has shape 0 and E(D − r)₊ = e^{−r}; the Pareto law P(D > x) = (1 + x)^{−3} has shape 1/3 and
+    /// E(D − r)₊ = (1 + r)^{−2}/2.
+    #[test]
+    fn the_pareto_tail_of_known_laws() {
+        let quantiles = |law: fn(f64) -> f64| -> Vec<f64> {
+            (0..20_000).map(|i| law(1.0 - (f64::from(i) + 0.5) / 20_000.0)).collect()
+        };
+        let one_error = (4.0f64 / 30_000.0).sqrt();
+        let exponential = quantiles(|beyond| -beyond.ln());
+        let tail = ParetoTail::fit(&exponential).unwrap();
+        assert!((tail.shape - one_error).abs() < 2e-3, "{}", tail.shape);
+        let pareto = quantiles(|beyond| beyond.powf(-1.0 / 3.0) - 1.0);
+        let tail = ParetoTail::fit(&pareto).unwrap();
+        assert!((tail.shape - one_error - 1.0 / 3.0).abs() < 2e-2, "{}", tail.shape);
+        for radius in [1.0, 3.0, 10.0, 50.0] {
+            let truth = 0.5 / (1.0f64 + radius).powi(2);
+            let found = tail.excess_beyond(radius);
+            assert!(found > 0.9 * truth && found < 1.6 * truth, "{radius}: {found} for {truth}");
+        }
+        // Bounded distances, and an atom at the end, have no tail.
+        assert!(ParetoTail::fit(&quantiles(|beyond| 1.0 - beyond)).is_none());
+        let rare: Vec<f64> = (0..100).map(|i| if i < 95 { 0.05 } else { 0.95 }).collect();
+        assert!(ParetoTail::fit(&rare).is_none());
+        assert!(ParetoTail::fit(&[]).is_none() && ParetoTail::fit(&[1.0, 2.0]).is_none());
+        assert!(ParetoTail::fit(&[0.0; 50]).is_none());
+    }
+
+    /// Lognormal rows, 20,000 private and 100 public ones at a noise multiplier of 4.5: what clipping really takes off is within what was
+    /// extrapolated in at least nine of ten draws. The exponential extrapolation alone reaches it in fewer than half.
+    #[test]
+    fn the_bias_of_heavy_tails_is_foreseen() {
+        let mut state = 5u64;
+        let mut uniform = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((state >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+        };
+        let mut lognormal =
+            || (1.5 * (-2.0 * uniform().ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos()).exp();
+        let population: Vec<f64> = (0..200_000).map(|_| lognormal()).collect();
+        let (mut foreseen, mut by_exponential) = (0, 0);
+        for _ in 0..100 {
+            let public: Vec<f64> = (0..100).map(|_| lognormal()).collect();
+            let found = evidence(public, 1);
+            let mut tail = Tail::new(&found.l2);
+            let best = tail.best_clip((4.5f64 / 20_000.0).powi(2));
+            let lost = |clip: f64| {
+                let lost = population.iter().map(|x| ((x - found.mean[0]).abs() - clip).max(0.0)).sum::<f64>();
+                lost / population.len() as f64
+            };
+            foreseen += i32::from(lost(best.radius) <= best.bias);
+            tail.heavy = None;
+            let best = tail.best_clip((4.5f64 / 20_000.0).powi(2));
+            by_exponential += i32::from(lost(best.radius) <= best.bias);
+        }
+        assert!(foreseen >= 90 && by_exponential < 50, "{foreseen} {by_exponential}");
     }
 
     #[test]

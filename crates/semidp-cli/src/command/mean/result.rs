@@ -273,8 +273,8 @@ impl Estimate {
         let Outcome::Joint { plan, .. } = &self.outcome else { return None };
         Some(match plan.law().clip(plan.problem()).bias > 0.0 {
             true => {
-                "intervals allow for clipping as far as public rows show it, for tails no heavier than exponential: with heavier ones \
-                 they hold the mean less often than stated"
+                "intervals allow for clipping as far as the tail of the public rows shows it: where private rows have a heavier one, they \
+                 hold the mean less often than stated"
             }
             false => {
                 "intervals take for granted that no private row lies further from the centre than the radius"
@@ -510,8 +510,7 @@ impl Estimate {
         }
         if self.law().is_some_and(|law| law.clip(self.problem()).bias > 0.0) {
             output.note(
-                "the radius was learned from the public rows, for tails no heavier than exponential; give --radius \
-                 if rows may reach further",
+                "the radius was learned from the tail of the public rows; give --radius if private rows may reach further",
             );
         }
         if let Outcome::Named { errors: Err(reason), .. } = &self.outcome {
