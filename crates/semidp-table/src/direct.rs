@@ -2,7 +2,7 @@
 //!
 //! The rows are those that the encoder makes of cells, bit for bit.
 
-use crate::encoder::{Buffers, Encoder, Scaling, Simple, encode_single};
+use crate::encoder::{Buffers, Encoder, Scaling, Simple, encode_finite};
 use crate::file::memory::{MemoryTable, Numbers, View};
 use semidp_core::{Block, CsrBlock, DenseBlock};
 
@@ -21,8 +21,7 @@ struct Run {
     column: usize,
     first_feature: usize,
     scalings: Vec<Scaling>,
-    /// All of them in single precision, if they are.
-    singles: Option<Singles>,
+    columns: ByColumn,
 }
 
 struct Codes {
@@ -32,13 +31,13 @@ struct Codes {
     places: Vec<f32>,
 }
 
-/// What [`Scaling::single`] says, each number beside the same one of the next feature.
+/// Scalings with each number beside the same one of the next feature, for vector instructions.
 #[derive(Default)]
-struct Singles {
-    least: Vec<f32>,
-    greatest: Vec<f32>,
-    shift: Vec<f32>,
-    factor: Vec<f32>,
+struct ByColumn {
+    least: Vec<f64>,
+    greatest: Vec<f64>,
+    shift: Vec<f64>,
+    factor: Vec<f64>,
 }
 
 /// One grid without its zeros, which all encode to zero, and a label.
@@ -72,11 +71,11 @@ impl Direct {
                     column,
                     first_feature: feature,
                     scalings: vec![scaling],
-                    singles: None,
+                    columns: ByColumn::default(),
                 }),
             }
         }
-        runs.iter_mut().for_each(|run| run.singles = Singles::of(&run.scalings));
+        runs.iter_mut().for_each(|run| run.columns = ByColumn::of(&run.scalings));
         let views = table.views();
         let is_sparse = |run: &Run| matches!(views[run.grid], View::Sparse { .. });
         let sparse = match runs.iter().find(|run| is_sparse(run)) {
@@ -150,39 +149,36 @@ impl Run {
         let first = row * row_stride + self.column * column_stride;
         let range = first..first + self.scalings.len();
         // Next to each other, as in an array by rows.
-        if let (Numbers::F32(numbers), 1) = (numbers, column_stride)
-            && let (Some(singles), Some(numbers)) = (&self.singles, numbers.get(range.clone()))
-            && singles.encode(numbers, to)
-        {
-            return;
-        }
-        let all = self.scalings.iter().zip(to);
-        match numbers {
-            Numbers::F64(numbers) if column_stride == 1 && range.end <= numbers.len() => {
-                all.zip(&numbers[range]).for_each(|((scaling, to), x)| *to = scaling.encode(*x));
+        let is_done = match numbers {
+            Numbers::F64(numbers) if column_stride == 1 => {
+                numbers.get(range).is_some_and(|numbers| self.columns.encode(numbers, to))
             }
-            _ => all.enumerate().for_each(|(at, (scaling, to))| {
+            Numbers::F32(numbers) if column_stride == 1 => {
+                numbers.get(range).is_some_and(|numbers| self.columns.encode(numbers, to))
+            }
+            _ => false,
+        };
+        if !is_done {
+            self.scalings.iter().zip(to).enumerate().for_each(|(at, (scaling, to))| {
                 *to = scaling.encode(numbers.get(first + at * column_stride));
-            }),
+            });
         }
     }
 }
 
-impl Singles {
-    fn of(scalings: &[Scaling]) -> Option<Self> {
-        let mut all = Self::default();
-        for scaling in scalings {
-            let single = scaling.single?;
-            all.least.push(single.least);
-            all.greatest.push(single.greatest);
-            all.shift.push(single.shift);
-            all.factor.push(single.factor);
+impl ByColumn {
+    fn of(scalings: &[Scaling]) -> Self {
+        let all = |value: fn(&Scaling) -> f64| scalings.iter().map(value).collect();
+        Self {
+            least: all(|scaling| scaling.least),
+            greatest: all(|scaling| scaling.greatest),
+            shift: all(|scaling| scaling.shift),
+            factor: all(|scaling| scaling.factor),
         }
-        Some(all)
     }
 
     /// Encodes a row, and says whether all its numbers were finite.
-    fn encode(&self, numbers: &[f32], to: &mut [f32]) -> bool {
+    fn encode<T: Copy + Into<f64>>(&self, numbers: &[T], to: &mut [f32]) -> bool {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
             // SAFETY: the processor has these instructions.
@@ -195,28 +191,28 @@ impl Singles {
     /// The same bits: no product is fused with a sum.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn encode_wide(&self, numbers: &[f32], to: &mut [f32]) -> bool {
+    fn encode_wide<T: Copy + Into<f64>>(&self, numbers: &[T], to: &mut [f32]) -> bool {
         self.encode_plain(numbers, to)
     }
 
     /// In a form that a compiler turns into vectors.
     #[inline(always)]
-    fn encode_plain(&self, numbers: &[f32], to: &mut [f32]) -> bool {
+    fn encode_plain<T: Copy + Into<f64>>(&self, numbers: &[T], to: &mut [f32]) -> bool {
         let count = numbers.len();
         let (least, greatest) = (&self.least[..count], &self.greatest[..count]);
         let (shift, factor, to) = (&self.shift[..count], &self.factor[..count], &mut to[..count]);
-        let mut strange = 0u32;
+        let mut strange = 0u64;
         for at in 0..count {
-            let x = numbers[at];
-            strange |= u32::from(x.to_bits() & EXPONENT == EXPONENT);
-            to[at] = encode_single(x, least[at], greatest[at], shift[at], factor[at]);
+            let x: f64 = numbers[at].into();
+            strange |= u64::from(x.to_bits() & EXPONENT == EXPONENT);
+            to[at] = encode_finite(x, least[at], greatest[at], shift[at], factor[at]);
         }
         strange == 0
     }
 }
 
 /// All bits of it are set in infinities and what is no number, and in nothing else.
-const EXPONENT: u32 = 0x7f80_0000;
+const EXPONENT: u64 = 0x7ff0_0000_0000_0000;
 
 impl Sparse {
     fn new(grid: usize, view: &View<'_>, runs: &[Run], width: usize) -> Option<Self> {

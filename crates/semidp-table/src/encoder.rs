@@ -60,7 +60,8 @@ impl Encoder {
                     slots.push(Slot::Code { cells: place, feature: number, listed: lookup.listed() });
                 }
                 (Feature::Number { shift, scale, .. }, &Rule::Number { impute, least, greatest }) => {
-                    let scaling = Scaling { impute, least, greatest, shift, scale, single: None };
+                    let factor = (1.0 / scale).min(f64::MAX);
+                    let scaling = Scaling { impute, least, greatest, shift, factor };
                     slots.push(Slot::Number { cells: place, feature: number, scaling });
                 }
                 _ => unreachable!("checked before"),
@@ -115,18 +116,6 @@ impl Encoder {
         };
         let found = self.rules.iter().zip(cells).map(problem).zip(&self.needed);
         found.into_iter().find_map(|(problem, &column)| Some((column, problem?)))
-    }
-
-    /// Says which of the needed columns hold numbers in single precision: they are encoded in it, which is faster and loses
-    /// nothing that they had.
-    pub(crate) fn in_single_precision(&mut self, is_single: impl Fn(usize) -> bool) {
-        for slot in &mut self.slots {
-            if let Slot::Number { cells, scaling, .. } = slot
-                && is_single(*cells)
-            {
-                scaling.single = Single::of(scaling);
-            }
-        }
     }
 
     /// Encodes unreadable numbers as NaN in place of what is imputed for them.
@@ -252,74 +241,42 @@ fn add_indicator(slots: &mut Vec<Slot>, place: usize, lookup: &Lookup, value: Op
     slots.push(Slot::Indicators { cells: place, feature_of });
 }
 
-/// How a column of numbers is encoded.
+/// How a column of numbers is encoded: in double precision whatever the type of the column, because one private cell can decide that type.
 #[derive(Clone, Copy)]
 pub(crate) struct Scaling {
     impute: f64,
-    least: f64,
-    greatest: f64,
-    shift: f64,
-    scale: f64,
-    /// Where the numbers are in single precision, and it is enough.
-    pub(crate) single: Option<Single>,
-}
-
-/// The same in single precision.
-#[derive(Clone, Copy)]
-pub(crate) struct Single {
-    pub(crate) least: f32,
-    pub(crate) greatest: f32,
-    pub(crate) shift: f32,
+    pub(crate) least: f64,
+    pub(crate) greatest: f64,
+    pub(crate) shift: f64,
     /// One over the scale.
-    pub(crate) factor: f32,
+    pub(crate) factor: f64,
 }
 
-impl Single {
-    /// How far from nought numbers may lie, in units of their scale, before single precision would tell on them.
-    const FAR: f64 = 4096.0;
-
-    fn of(scaling: &Scaling) -> Option<Self> {
-        let bound = |end: f64| end.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32;
-        let single = Self {
-            least: bound(scaling.least),
-            greatest: bound(scaling.greatest),
-            shift: scaling.shift as f32,
-            factor: (1.0 / scaling.scale) as f32,
-        };
-        let ends = [single.encode(single.least), single.encode(single.greatest)];
-        let is_fit = ends.iter().all(|end| end.is_finite())
-            && single.factor.is_normal()
-            && scaling.shift.abs() <= Self::FAR * scaling.scale;
-        is_fit.then_some(single)
-    }
-
-    /// For a finite number; between the ends of the range, so that the result is finite, too.
-    #[inline(always)]
-    pub(crate) fn encode(&self, number: f32) -> f32 {
-        encode_single(number, self.least, self.greatest, self.shift, self.factor)
-    }
-}
-
-/// (x − shift)·factor for x moved into its range. Comparisons are written as vector instructions have them.
+/// (x − shift)·factor for a finite x moved into its range, rounded to single precision. Comparisons are written as vector instructions
+/// have them.
 #[inline(always)]
-pub(crate) fn encode_single(x: f32, least: f32, greatest: f32, shift: f32, factor: f32) -> f32 {
-    let x = if x > least { x } else { least };
-    let x = if x < greatest { x } else { greatest };
-    (x - shift) * factor
+pub(crate) fn encode_finite(x: f64, least: f64, greatest: f64, shift: f64, factor: f64) -> f32 {
+    const LARGEST: f64 = f32::MAX as f64;
+    let within = |x: f64, least: f64, greatest: f64| {
+        let x = if x > least { x } else { least };
+        if x < greatest { x } else { greatest }
+    };
+    within((within(x, least, greatest) - shift) * factor, -LARGEST, LARGEST) as f32
 }
 
 impl Scaling {
     /// A finite number, if the number to impute is one.
     #[inline(always)]
     pub(crate) fn encode(&self, number: f64) -> f32 {
-        const LARGEST: f64 = f32::MAX as f64;
-        if let Some(single) = self.single.filter(|_| number.is_finite()) {
-            return single.encode(number as f32);
-        }
         // A NaN stays one; infinities become the ends of the range if there is one.
         let number = number.clamp(self.least, self.greatest);
         let number = if number.is_finite() { number } else { self.impute };
-        ((number - self.shift) / self.scale).clamp(-LARGEST, LARGEST) as f32
+        if number.is_nan() {
+            return f32::NAN;
+        }
+        // A number to impute may lie outside the range.
+        let all = (f64::NEG_INFINITY, f64::INFINITY);
+        encode_finite(number, all.0, all.1, self.shift, self.factor)
     }
 }
 

@@ -63,7 +63,7 @@ impl Schema {
             learners.push(match kind {
                 FileKind::Untyped => Cells::Guess(Guess { untyped: true, ..Guess::default() }),
                 FileKind::Category => Cells::Guess(Guess::default()),
-                FileKind::Number | FileKind::Single => Cells::Numbers(Vec::new()),
+                FileKind::Number => Cells::Numbers(Vec::new()),
                 FileKind::Unsupported(found) => {
                     let (path, column) = (path.to_path_buf(), name.clone());
                     return Err(Error::UnsupportedType { path, column, found: found.clone() });
@@ -105,8 +105,7 @@ impl Schema {
                 // Without names for its columns, a file of text has as many as its rows say.
                 let file = file::open(path, options.reading(Role::Private), Some(&[]))?;
                 let is_number = |column: &&FileColumn| {
-                    matches!(column.kind, FileKind::Number | FileKind::Single | FileKind::Untyped)
-                        && !column.name.is_empty()
+                    matches!(column.kind, FileKind::Number | FileKind::Untyped) && !column.name.is_empty()
                 };
                 file.columns().iter().filter(is_number).map(|column| column.name.clone()).collect()
             }

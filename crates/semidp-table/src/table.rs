@@ -162,9 +162,9 @@ impl Table {
         for (column, &place) in needed.iter().zip(&wanted) {
             let found = match (&file.columns()[place].kind, &column.kind) {
                 (FileKind::Untyped, _) => continue,
-                (FileKind::Number | FileKind::Single, Kind::Number { .. }) => continue,
+                (FileKind::Number, Kind::Number { .. }) => continue,
                 (FileKind::Category, Kind::Category { .. }) => continue,
-                (FileKind::Number | FileKind::Single, _) => "number",
+                (FileKind::Number, _) => "number",
                 (FileKind::Category, _) => "category",
                 (FileKind::Unsupported(found), _) => {
                     return Err(Error::UnsupportedType {
@@ -177,7 +177,6 @@ impl Table {
             let (path, name, expected) = (path.to_path_buf(), column.name.clone(), column.kind.name());
             return Err(Error::WrongKind { path, column: name, expected, found });
         }
-        encoder.in_single_precision(|place| matches!(file.columns()[wanted[place]].kind, FileKind::Single));
         if options.unreadable_as_nan {
             encoder.leave_unreadable();
         }

@@ -139,12 +139,8 @@ impl MemoryTable {
         if columns != names.len() || rows != self.rows {
             return Err(Error::Ragged { rows, columns, expected_rows: self.rows, expected: names.len() });
         }
-        let is_single = match grid.view() {
-            View::Dense { numbers, .. } | View::Sparse { numbers, .. } => matches!(numbers, Numbers::F32(_)),
-        };
         for (column, name) in names.into_iter().enumerate() {
-            let kind = if is_single { FileKind::Single } else { FileKind::Number };
-            self.columns.push(FileColumn { name, kind });
+            self.columns.push(FileColumn { name, kind: FileKind::Number });
             self.places.push(Place::Number { grid: self.grids.len(), column });
         }
         self.grids.push(grid);

@@ -86,8 +86,6 @@ pub(crate) enum FileKind {
     /// Nothing: they are text that may be anything.
     Untyped,
     Number,
-    /// Numbers in single precision.
-    Single,
     Category,
     /// Something that is neither, in the words of the format.
     Unsupported(String),

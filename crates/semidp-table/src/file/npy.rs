@@ -38,16 +38,14 @@ impl NpyFile {
         if body < header.body() {
             return Err(broken("it is shorter than its header says"));
         }
-        let columns =
-            (0..header.columns).map(|column| number_column(format!("x{column}"), &header)).collect();
+        let columns = (0..header.columns).map(|column| number_column(format!("x{column}"))).collect();
         let bounds = if gzip { one_block(header.rows) } else { even_bounds(header.rows, rows_per_block) };
         Ok(Self { file, gzip, header, columns, bounds })
     }
 }
 
-pub(super) fn number_column(name: String, header: &Header) -> FileColumn {
-    let kind = if matches!(header.kind, Element::F32) { FileKind::Single } else { FileKind::Number };
-    FileColumn { name, kind }
+pub(super) fn number_column(name: String) -> FileColumn {
+    FileColumn { name, kind: FileKind::Number }
 }
 
 impl TableFile for NpyFile {

@@ -63,14 +63,11 @@ impl NpzFile {
         let (mut columns, mut places) = (Vec::new(), Vec::new());
         for (place, (array, name)) in arrays.iter().zip(&names).enumerate() {
             for column in 0..array.header.columns {
-                columns.push(number_column(
-                    match array.header.flat {
-                        true => name.clone(),
-                        false if alone => format!("x{column}"),
-                        false => format!("{name}_{column}"),
-                    },
-                    &array.header,
-                ));
+                columns.push(number_column(match array.header.flat {
+                    true => name.clone(),
+                    false if alone => format!("x{column}"),
+                    false => format!("{name}_{column}"),
+                }));
                 places.push((place, column));
             }
         }

@@ -76,8 +76,7 @@ fn kind(metadata: &ParquetMetaData, schema: &SchemaDescriptor, field: &Type, lea
     };
     let physical = leaf_type.physical_type();
     let kind = match physical {
-        Physical::FLOAT if plain => FileKind::Single,
-        Physical::BOOLEAN | Physical::DOUBLE if plain => FileKind::Number,
+        Physical::BOOLEAN | Physical::FLOAT | Physical::DOUBLE if plain => FileKind::Number,
         Physical::INT32 | Physical::INT64 if plain || integer => FileKind::Number,
         Physical::BYTE_ARRAY if text => FileKind::Category,
         _ => {

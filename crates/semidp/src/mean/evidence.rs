@@ -1,5 +1,6 @@
 //! What public rows teach: mean, spread, and how far from the mean rows lie.
 
+use super::clipping::model_rows;
 use super::problem::{Clip, Problem};
 use super::{Law, Target};
 use crate::{Error, Result};
@@ -19,6 +20,8 @@ pub struct Evidence {
     kurtosis: Vec<f64>,
     l2: Vec<f64>,
     l1: Vec<f64>,
+    /// Held-out deviations of some rows, evenly spaced, row by row.
+    deviations: Vec<f64>,
 }
 
 /// Distances are kept of at most this many rows, evenly spaced.
@@ -39,6 +42,8 @@ impl Evidence {
         })?;
         mean.iter_mut().for_each(|m| *m /= rows.max(1) as f64);
         let stride = rows.div_ceil(MOST_DISTANCES).max(1);
+        let deviation_stride = rows.div_ceil(model_rows(width)).max(1);
+        let mut deviations = Vec::new();
         // From the mean of the other rows.
         let held_out = if rows > 1 { rows as f64 / (rows - 1) as f64 } else { 1.0 };
         let mut variance = vec![0.0; width];
@@ -57,6 +62,9 @@ impl Evidence {
                 l2.push(held_out * square.sqrt());
                 l1.push(held_out * total);
             }
+            if index.is_multiple_of(deviation_stride) {
+                deviations.extend(row.iter().zip(&mean).map(|(x, m)| held_out * (x - m)));
+            }
             index += 1;
         })?;
         for (k, v) in kurtosis.iter_mut().zip(&variance) {
@@ -65,7 +73,7 @@ impl Evidence {
         variance.iter_mut().for_each(|v| *v /= rows.saturating_sub(1).max(1) as f64);
         l2.sort_by(f64::total_cmp);
         l1.sort_by(f64::total_cmp);
-        Ok(Self { rows, mean, variance, kurtosis, l2, l1 })
+        Ok(Self { rows, mean, variance, kurtosis, l2, l1, deviations })
     }
 
     /// n_pub.
@@ -106,13 +114,19 @@ impl Evidence {
         (beyond as f64 / rows.max(1) as f64, upper_share(beyond, rows, 0.05))
     }
 
-    /// How far held-out rows lie beyond parts 0, 1/64, ..., 2 of a radius on average, rows within it counting as zero.
-    pub(super) fn mean_excesses(&self, law: Law, radius: f64) -> Vec<f64> {
+    /// What clipping to parts 0, 1/64, ..., 2 of a radius takes off held-out rows on average, beyond what was seen: the extrapolated part.
+    pub(super) fn unseen_biases(&self, law: Law, radius: f64) -> Vec<f64> {
         let tail = Tail::new(match law {
             Law::Gaussian | Law::KNorm => &self.l2,
             Law::Laplace => &self.l1,
         });
-        (0..=128).map(|part| tail.seen(radius * f64::from(part) / 64.0)).collect()
+        let unseen = |radius: f64| (tail.bias(radius) - tail.seen(radius)).max(0.0);
+        (0..=128).map(|part| unseen(radius * f64::from(part) / 64.0)).collect()
+    }
+
+    /// Deviations of held-out rows from the mean, row by row; of some rows, evenly spaced, where there are many.
+    pub(super) fn deviations(&self) -> &[f64] {
+        &self.deviations
     }
 
     /// The problem with a radius learned from the distances: the one that balances this law's noise against
@@ -483,7 +497,8 @@ mod tests {
             let mut tail = Tail::new(&found.l2);
             let best = tail.best_clip((4.5f64 / 20_000.0).powi(2));
             let lost = |clip: f64| {
-                let lost = population.iter().map(|x| ((x - found.mean[0]).abs() - clip).max(0.0)).sum::<f64>();
+                let lost =
+                    population.iter().map(|x| ((x - found.mean[0]).abs() - clip).max(0.0)).sum::<f64>();
                 lost / population.len() as f64
             };
             foreseen += i32::from(lost(best.radius) <= best.bias);

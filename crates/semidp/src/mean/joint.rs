@@ -4,6 +4,7 @@
 //! [`ClippedMoments`], one event; all that follows is post-processing: means, variances, unreadable and clipped counts, the shift, the point
 //! estimate ([`combine`]) and the interval ([`Intervals`]).
 
+use super::clipping::{Clipped, ClippingModel, LARGEST_CLIPPED_SHARE, Observed};
 use super::interval::{half_width, normal_quantile, student_quantile};
 use super::law::stated_at;
 use super::shift::{ErrorLaw, Intervals, Pair, combine, predicted_errors, unit_variance};
@@ -48,9 +49,14 @@ pub struct JointPlan {
     squares: f64,
     clipped: f64,
     public: Vec<PublicColumn>,
+    /// Of public rows: an upper bound on the share of those beyond the radius,
     clipped_share: f64,
-    /// How far public rows lie beyond parts of the radius on average.
-    excesses: Vec<f64>,
+    /// and by how much it exceeds the share that was seen.
+    unseen_share: f64,
+    /// The extrapolated bias of clipping to parts of the radius.
+    unseen_biases: Vec<f64>,
+    /// Public rows about their mean.
+    deviations: Vec<f64>,
     known: Vec<Provenance>,
 }
 
@@ -62,10 +68,6 @@ struct PublicColumn {
     /// Of the mean; infinite where it is not known.
     mean_variance: f64,
 }
-
-/// Share of clipped private rows above which no interval is given. The bias of clipping is extrapolated from the tail of the public
-/// rows, which says little about a distribution of which so much lies beyond it. Chosen, not measured.
-const LARGEST_CLIPPED_SHARE: f64 = 0.5;
 
 impl JointPlan {
     /// The estimator's name for a law and an assumption.
@@ -148,6 +150,7 @@ impl JointPlan {
                 f64::INFINITY
             },
         });
+        let (seen_share, clipped_share) = evidence.clipped_share(law, law.clip(&problem).radius);
         let mut plan = Self {
             law,
             multiplier,
@@ -156,12 +159,15 @@ impl JointPlan {
             squares: 0.1,
             clipped: if law == Law::Laplace { 0.05 } else { 0.2 },
             public: public.collect(),
-            clipped_share: evidence.clipped_share(law, law.clip(&problem).radius).1,
-            excesses: evidence.mean_excesses(law, law.clip(&problem).radius),
+            clipped_share,
+            unseen_share: clipped_share - seen_share,
+            unseen_biases: evidence.unseen_biases(law, law.clip(&problem).radius),
+            deviations: evidence.deviations().to_vec(),
             problem,
             known: Vec::new(),
         };
         plan.squares = plan.best_squares();
+        plan.clipped = plan.best_clipped_scale();
         Ok(Some(plan))
     }
 
@@ -182,6 +188,15 @@ impl JointPlan {
         };
         let candidates = (0..=40).map(|i| 0.005 * (most / 0.005).powf(f64::from(i) / 40.0));
         candidates.min_by(|a, b| width(*a).total_cmp(&width(*b))).unwrap_or(most)
+    }
+
+    /// The scale at which clipped rows are counted to within 10 % of the private rows (two standard errors). Larger scales shorten clipped
+    /// rows more, so that the scale is no larger than that.
+    fn best_clipped_scale(&self) -> f64 {
+        let (least, most) = if self.law == Law::Laplace { (0.05, 0.3) } else { (0.2, 0.6) };
+        let rows = self.problem.private_rows().max(1) as f64;
+        let noise = self.noise_std_on_sum() / self.radius() * (self.public.len() as f64).sqrt();
+        (2.0 * noise / (0.1 * rows)).clamp(least, most)
     }
 
     /// The estimator.
@@ -450,8 +465,8 @@ impl JointPlan {
                         value: centre[j] + deviation,
                         variance: total,
                         deviation,
-                        noise_variance,
-                        least_spread: spread - 2.0 * spread_error,
+                        spread,
+                        spread_error,
                         law: ErrorLaw {
                             sampling: allowed,
                             noise: Some((self.law, (noise_variance / unit).sqrt(), 4 * d)),
@@ -460,7 +475,13 @@ impl JointPlan {
                 }
             })
             .collect();
-        let biases = self.clip_biases_of(&columns, is_clipped.then(|| clipped_rows.estimate / rows), scales);
+        let model = self.model_of(&columns, is_clipped, clipped_rows, scales);
+        let biases = self.clip_biases_of(
+            &columns,
+            model.as_ref(),
+            is_clipped.then(|| clipped_rows.estimate / rows),
+            scales,
+        );
         let pair = |(j, found): (usize, &Found)| Pair {
             private: found.value,
             private_variance: found.variance,
@@ -474,8 +495,9 @@ impl JointPlan {
             Assumption::SamePopulation => (pairs.iter().map(Pair::pooled).collect(), "pooled"),
         };
         let mut intervals = Intervals::new(confidence);
-        let is_cut_off = is_clipped
-            && clipped_rows.estimate - 2.0 * clipped_rows.standard_error > LARGEST_CLIPPED_SHARE * rows;
+        let is_cut_off = model.is_none()
+            || is_clipped
+                && clipped_rows.estimate - 2.0 * clipped_rows.standard_error > LARGEST_CLIPPED_SHARE * rows;
         // Where public rows are few, their variance is hardly known.
         let freedom = self.problem.public_rows().max(2) - 1;
         let significant = student_quantile(1.0 - 0.025 / d as f64, freedom);
@@ -544,60 +566,75 @@ impl JointPlan {
         }
     }
 
-    /// What clipping may have moved each column's mean by, with the truncation to the grid.
-    ///
-    /// A radius learned from public rows has the bias that their distances D show, and no more if private rows have the same distances.
-    /// Private rows that are shifted by a and spread r times as widely lie at distances between rD − a and rD + a: half of them on
-    /// either side of the shift, the bias is about r·½(E(D − (B − a)/r)₊ + E(D − (B + a)/r)₊); what exceeds E(D − B)₊ is added to r times
-    /// the learned one. This is an
-    /// extrapolation of the public tail, not a bound. a and r come from the release itself, less what noise explains; each column
-    /// has its own r or that of all columns together, if that is larger. A radius that the user gave and that holds all public rows is
-    /// trusted. Where clearly more rows were clipped than expected (`share`), the learned bias grows in proportion.
-    fn clip_biases_of(&self, columns: &[Measured], share: Option<f64>, scales: &Sums) -> Vec<f64> {
+    /// Private rows as shifted and stretched public ones; `None` where too many of them may be clipped. A radius that the user gave and that
+    /// holds all public rows is trusted unless clearly more private rows were clipped than expected.
+    fn model_of(
+        &self,
+        columns: &[Measured],
+        is_clipped: bool,
+        clipped_rows: Estimated,
+        scales: &Sums,
+    ) -> Option<Clipped> {
+        let d = columns.len();
+        let rows = self.problem.private_rows() as f64;
+        if self.law.clip(&self.problem).bias <= 0.0 && !is_clipped {
+            return Some(Clipped { bias: vec![0.0; d], offset: 0.0, stretch: 1.0 });
+        }
+        let of = |value: fn(&Found) -> f64| -> Vec<f64> {
+            columns.iter().map(|column| column.found.as_ref().map_or(0.0, value)).collect()
+        };
+        let spread: f64 = of(|found| found.spread).iter().sum();
+        let error: f64 = of(|found| found.spread_error.powi(2)).iter().sum::<f64>().sqrt();
+        let least = of(|found| (found.spread - 2.0 * found.spread_error).max(0.0));
+        let least_stretch =
+            least.iter().zip(&self.public).map(|(least, public)| match public.variance > 0.0 {
+                true => (least / public.variance).sqrt(),
+                false => 1.0,
+            });
+        let share = Estimated {
+            estimate: clipped_rows.estimate / rows,
+            standard_error: clipped_rows.standard_error / rows,
+        };
+        let observed = Observed {
+            deviation: of(|found| found.deviation),
+            variance: of(|found| found.variance),
+            spread: Estimated { estimate: spread, standard_error: error },
+            share,
+            least_stretch: least_stretch.collect(),
+        };
+        let model =
+            ClippingModel { rows: &self.deviations, law: self.law, radius: self.radius(), kept: scales.kept };
+        model.fit(&observed)
+    }
+
+    /// What clipping may have moved each column's mean by, with the truncation to the grid: what the model says, plus what public rows did
+    /// not show, extrapolated from their tail to the model's offset and stretch. Where clearly more rows were clipped than expected (`share`),
+    /// the learned bias grows in proportion.
+    fn clip_biases_of(
+        &self,
+        columns: &[Measured],
+        model: Option<&Clipped>,
+        share: Option<f64>,
+        scales: &Sums,
+    ) -> Vec<f64> {
         let clip = self.law.clip(&self.problem);
-        let found = || {
-            columns.iter().zip(&self.public).filter_map(|(one, public)| Some((one.found.as_ref()?, public)))
-        };
-        let offset = match self.law {
-            Law::Laplace => found()
-                .map(|(one, _)| (one.deviation.abs() - one.noise_variance.sqrt()).max(0.0))
-                .sum::<f64>(),
-            Law::Gaussian | Law::KNorm => {
-                found().map(|(one, _)| (one.deviation.powi(2) - one.variance).max(0.0)).sum::<f64>().sqrt()
-            }
-        };
-        let known: f64 = found().map(|(_, public)| public.variance).sum();
-        let total: f64 = found().map(|(one, _)| one.least_spread.max(0.0)).sum();
-        let ratio_of_all = if known > 0.0 { (total / known).sqrt() } else { 1.0 };
         let share = share.unwrap_or(0.0).max(self.clipped_share);
         let more = (share / self.clipped_share.max(1e-12)).max(1.0);
-        let bias_of = |ratio: f64| {
-            if clip.bias <= 0.0 {
-                return 0.0;
-            }
-            let beyond = |radius: f64| {
-                let part = 64.0 * radius / clip.radius / ratio;
-                if part <= 0.0 {
-                    return self.excesses[0] - part / 64.0 * clip.radius;
-                }
-                // Convex in the radius: the straight line between two points lies above it.
-                let place = (part as usize).min(127);
-                let rest = (part - place as f64).min(1.0);
-                self.excesses[place] * (1.0 - rest) + self.excesses[place + 1] * rest
-            };
-            let shifted = 0.5 * (beyond(clip.radius - offset) + beyond(clip.radius + offset));
-            // The learned bias has what was seen beyond the radius already.
-            ratio * (clip.bias + (shifted - self.excesses[64]).max(0.0))
+        let unseen = model.map_or(0.0, |model| {
+            let part = 64.0 * (clip.radius - model.offset) / clip.radius / model.stretch.max(1e-12);
+            // Convex in the radius: the straight line between two points lies above it.
+            let place = (part.max(0.0) as usize).min(127);
+            let rest = (part.max(0.0) - place as f64).min(1.0);
+            model.stretch * (self.unseen_biases[place] * (1.0 - rest) + self.unseen_biases[place + 1] * rest)
+        });
+        // Clipped rows keep a little less than the radius; those of the model lose that already.
+        let shortened =
+            if model.is_some() { self.unseen_share } else { share } * (self.radius() - scales.kept);
+        let bias = |j: usize| {
+            let modelled = model.map_or(0.0, |model| model.bias[j].abs()) + unseen;
+            modelled.max(clip.bias * more) + shortened + scales.step
         };
-        let column = |(one, public): (&Measured, &PublicColumn)| {
-            let own = one
-                .found
-                .as_ref()
-                .map_or(0.0, |found| found.least_spread.max(0.0) / public.variance.max(1e-300));
-            let ratio = if public.variance > 0.0 { own.sqrt() } else { 1.0 }.max(ratio_of_all).max(1.0);
-            bias_of(ratio).max(clip.bias * more) + share * (self.radius() - scales.kept) + scales.step
-        };
-        columns.iter().zip(&self.public).map(column).collect()
+        (0..columns.len()).map(bias).collect()
     }
 
     /// Half the width of the interval of the pooled estimate, which is right at zero shift only.
@@ -651,9 +688,10 @@ struct Found {
     variance: f64,
     /// From the centre.
     deviation: f64,
-    noise_variance: f64,
-    /// The variance of a row, less two standard errors.
-    least_spread: f64,
+    /// The variance of a row,
+    spread: f64,
+    /// and its standard error.
+    spread_error: f64,
     law: ErrorLaw,
 }
 

@@ -40,6 +40,7 @@
 //! # }
 //! ```
 
+mod clipping;
 mod estimate;
 mod evidence;
 mod interval;

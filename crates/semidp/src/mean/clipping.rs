@@ -1,0 +1,207 @@
+//! What clipping takes off the mean of private rows that are shifted or spread out relative to the public ones.
+//!
+//! *Model*: private rows are public rows, moved by an offset and stretched about their mean. The offset reproduces the released mean
+//! after clipping. The stretch is the largest that the released variance and the released count of clipped rows allow. A model, not a
+//! bound: private rows of another shape can be clipped more. Everything here is a function of public rows and released values.
+//!
+//! *Margins*: the bias is taken at an offset 1.5 standard errors further out, a variance one and a count 1.5 standard errors larger than
+//! released. Measured by the example `mean_under_shift` on normal, uniform, exponential, lognormal and Student rows in 1, 3 and 10 columns,
+//! shifts to four standard deviations and spreads from 0.3 to 4: with these margins 95 % intervals miss in 1 % of releases on average
+//! and in at most about 15 % in the worst setting; without them, in up to 97 %.
+
+use super::Law;
+use super::joint::Estimated;
+
+/// Share of clipped private rows above which no interval is given: the remaining rows say little about the clipped ones.
+pub(super) const LARGEST_CLIPPED_SHARE: f64 = 0.8;
+/// Standard errors by which offset, variance and count may be larger than released.
+const MARGINS: Margins = Margins { offset: 1.5, spread: 1.0, share: 1.5 };
+const NO_MARGINS: Margins = Margins { offset: 0.0, spread: 0.0, share: 0.0 };
+/// The model has at most this many rows, and at most [`MAX_CELLS`] cells.
+const MAX_ROWS: u64 = 2000;
+const MAX_CELLS: u64 = 1 << 20;
+/// The offset settles in fewer rounds unless most rows are clipped.
+const MAX_ROUNDS: usize = 60;
+/// Bounds on the stretch.
+const STRETCHES: (f64, f64) = (0.01, 30.0);
+
+/// How many public rows the model takes of a table of this width.
+pub(super) fn model_rows(width: usize) -> u64 {
+    MAX_ROWS.min(MAX_CELLS / width.max(1) as u64).max(1)
+}
+
+struct Margins {
+    offset: f64,
+    spread: f64,
+    share: f64,
+}
+
+/// What the release shows of the clipped private rows, as deviations from the centre.
+pub(super) struct Observed {
+    /// The mean of each column; zero where it is not known.
+    pub deviation: Vec<f64>,
+    /// The variance of each of these means, by noise and sampling.
+    pub variance: Vec<f64>,
+    /// The variance of a row, summed over columns.
+    pub spread: Estimated,
+    /// The share of rows that were clipped.
+    pub share: Estimated,
+    /// The factor by which a column is at least more spread out than the public one.
+    pub least_stretch: Vec<f64>,
+}
+
+/// Private rows according to the model.
+#[derive(Debug, PartialEq)]
+pub(super) struct Clipped {
+    /// By how much clipping moves the mean of each column, at the far end of the margins.
+    pub bias: Vec<f64>,
+    /// How far the mean lies from the centre, in the norm of the law.
+    pub offset: f64,
+    /// The factor by which rows are spread out.
+    pub stretch: f64,
+}
+
+/// Public rows about their mean, and the ball that private rows are clipped to.
+pub(super) struct ClippingModel<'a> {
+    /// Deviations, row by row.
+    pub rows: &'a [f64],
+    pub law: Law,
+    pub radius: f64,
+    /// The length of rows beyond the radius, once clipped.
+    pub kept: f64,
+}
+
+impl ClippingModel<'_> {
+    /// `None` if more than [`LARGEST_CLIPPED_SHARE`] of the private rows may be clipped.
+    pub fn fit(&self, observed: &Observed) -> Option<Clipped> {
+        let likely = self.fit_within(observed, NO_MARGINS)?;
+        let bias = self.fit_within(observed, MARGINS)?.bias;
+        Some(Clipped { bias, ..likely })
+    }
+
+    fn fit_within(&self, observed: &Observed, margins: Margins) -> Option<Clipped> {
+        let width = observed.deviation.len();
+        let (length, noise) = (self.norm(&observed.deviation), &observed.variance);
+        let beyond_noise = match self.law {
+            Law::Laplace => (length - noise.iter().map(|v| v.sqrt()).sum::<f64>()).max(0.0),
+            Law::Gaussian | Law::KNorm => (length * length - noise.iter().sum::<f64>()).max(0.0).sqrt(),
+        };
+        let largest_error = noise.iter().copied().fold(0.0, f64::max).sqrt();
+        let farthest = beyond_noise + margins.offset * largest_error;
+        let kept_mean: Vec<f64> =
+            observed.deviation.iter().map(|x| x * farthest / length.max(f64::MIN_POSITIVE)).collect();
+        let clip_at = |offset: &[f64], stretch: f64| {
+            let stretches: Vec<f64> = observed.least_stretch.iter().map(|least| least.max(stretch)).collect();
+            self.clip(offset, &stretches)
+        };
+        // Public rows are clipped, too; noise may make the count smaller than that, or negative.
+        let public_share = self.clip(&vec![0.0; width], &vec![1.0; width]).share;
+        let upper = |found: Estimated, margin: f64| found.estimate + margin * found.standard_error;
+        let spread = upper(observed.spread, margins.spread);
+        let share = upper(observed.share, margins.share).max(public_share);
+        let mut offset = kept_mean.clone();
+        for _ in 0..MAX_ROUNDS {
+            let (mut low, mut high) = STRETCHES;
+            for _ in 0..16 {
+                let middle = (low * high).sqrt();
+                let found = clip_at(&offset, middle);
+                if found.spread <= spread && found.share <= share { low = middle } else { high = middle }
+            }
+            let found = clip_at(&offset, high);
+            if found.share > LARGEST_CLIPPED_SHARE {
+                return None;
+            }
+            let moved: Vec<f64> = (0..width).map(|j| kept_mean[j] + found.bias[j]).collect();
+            let step: Vec<f64> = moved.iter().zip(&offset).map(|(new, old)| new - old).collect();
+            offset = moved;
+            if self.norm(&step) < 0.01 * self.radius {
+                return Some(Clipped { bias: found.bias, offset: self.norm(&offset), stretch: high });
+            }
+        }
+        None
+    }
+
+    fn norm(&self, row: &[f64]) -> f64 {
+        match self.law {
+            Law::Laplace => row.iter().map(|x| x.abs()).sum(),
+            Law::Gaussian | Law::KNorm => row.iter().map(|x| x * x).sum::<f64>().sqrt(),
+        }
+    }
+
+    /// Clips the public rows, moved and stretched.
+    fn clip(&self, offset: &[f64], stretch: &[f64]) -> Moments {
+        let width = offset.len();
+        let (mut row, mut sum, mut bias) = (vec![0.0; width], vec![0.0; width], vec![0.0; width]);
+        let (mut square, mut clipped, mut count) = (0.0, 0.0, 0.0);
+        for public in self.rows.chunks_exact(width) {
+            for (j, x) in row.iter_mut().enumerate() {
+                *x = offset[j] + stretch[j] * public[j];
+            }
+            let length = self.norm(&row);
+            let kept = if length > self.radius { self.kept / length } else { 1.0 };
+            for (j, x) in row.iter().enumerate() {
+                bias[j] += (1.0 - kept) * x;
+                sum[j] += kept * x;
+                square += (kept * x).powi(2);
+            }
+            clipped += f64::from(u8::from(kept < 1.0));
+            count += 1.0;
+        }
+        let count = f64::max(count, 1.0);
+        bias.iter_mut().for_each(|b| *b /= count);
+        let spread = square / count - sum.iter().map(|s| (s / count).powi(2)).sum::<f64>();
+        Moments { bias, spread, share: clipped / count }
+    }
+}
+
+struct Moments {
+    bias: Vec<f64>,
+    spread: f64,
+    share: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows at −1 and 1 in a ball of radius 2, moved by 1.5 and not stretched: those at 2.5 lose 0.5, so that the mean is 1.25.
+    fn observed(deviation: f64, spread: f64, share: f64, standard_error: f64) -> Observed {
+        let measured = |estimate| Estimated { estimate, standard_error };
+        Observed {
+            deviation: vec![deviation],
+            variance: vec![standard_error * standard_error],
+            spread: measured(spread),
+            share: measured(share),
+            least_stretch: vec![0.0],
+        }
+    }
+
+    const MODEL: ClippingModel<'static> =
+        ClippingModel { rows: &[-1.0, 1.0], law: Law::Gaussian, radius: 2.0, kept: 2.0 };
+
+    #[test]
+    fn offset_and_stretch_are_recovered_from_clipped_moments() {
+        let found = MODEL.fit(&observed(1.25, 0.75 * 0.75, 0.5, 0.0)).unwrap();
+        assert!((found.offset - 1.5).abs() < 0.05, "{found:?}");
+        assert!((found.bias[0] - 0.25).abs() < 0.03, "{found:?}");
+        assert!((found.stretch - 1.0).abs() < 0.05, "{found:?}");
+    }
+
+    #[test]
+    fn rows_within_the_ball_have_no_bias() {
+        let found = MODEL.fit(&observed(0.1, 1.0, 0.0, 0.0)).unwrap();
+        assert!(found.bias[0] == 0.0 && (found.stretch - 1.0).abs() < 0.01, "{found:?}");
+    }
+
+    #[test]
+    fn noise_makes_the_bias_larger() {
+        let bias = |error| MODEL.fit(&observed(1.1, 0.8, 0.3, error)).map(|found| found.bias[0]);
+        let [exact, noisy] = [0.0, 0.1].map(bias);
+        assert!(noisy.unwrap() > exact.unwrap() + 0.05, "{exact:?} {noisy:?}");
+    }
+
+    #[test]
+    fn rows_that_are_all_clipped_have_no_model() {
+        assert_eq!(MODEL.fit(&observed(1.999, 0.0, 1.0, 0.01)), None);
+    }
+}
