@@ -231,7 +231,8 @@ impl Certificate {
             objections.push("random_source: the noise was drawn from a seed: NOT private".into());
         }
         if delta.get() == 0.0 {
-            let stated = [("accountants.pld", self.accountants.pld), ("accountants.rdp", self.accountants.rdp)];
+            let stated =
+                [("accountants.pld", self.accountants.pld), ("accountants.rdp", self.accountants.rdp)];
             for (name, _) in stated.iter().filter(|(_, epsilon)| epsilon.is_some()) {
                 objections.push(format!("{name}: states an epsilon, but the guarantee is pure (delta 0)"));
             }

@@ -246,18 +246,22 @@ impl Sgd<'_> {
                 "a number from 0 to 1: public gradients are too large",
             ));
         }
-        // Only these grow from step to step: all other gradients are bounded.
+        // Only raw gradients and ridges grow from step to step: all other gradients are bounded.
         let raw = public.filter(|_| self.public_gradient == PublicGradient::Raw);
-        let steps = self.update.rehearsed_steps(self.steps.get(), raw.is_some() || self.l2 > 0.0);
+        let ridge = public.map_or(0.0, |_| self.public_l2);
+        let grows = raw.is_some() || self.l2 > 0.0 || ridge > 0.0;
         let mut draw = raw.map(|rows| PublicBatches::new(rows, self.public_batch, self.public_seed));
-        for step in 1..=steps {
+        for step in 1..=self.update.rehearsed_steps(self.steps.get(), grows) {
             update.query_into(step, &mut model.weights);
             let mut gradient = vec![noise_std; model.weights.len()];
-            if let Some(draw) = &mut draw {
-                let at = Gradient { door, model: &model, clip_norm: self.clip_norm };
-                let batch = draw.next_batch();
-                let mut public = at.public_mean(draw.rows, &batch, self.public_gradient)?;
-                public.iter_mut().zip(&model.weights).for_each(|(g, w)| *g += self.public_l2 * w);
+            if public.is_some() {
+                let mut public: Vec<f64> = model.weights.iter().map(|w| ridge * w).collect();
+                if let Some(draw) = &mut draw {
+                    let at = Gradient { door, model: &model, clip_norm: self.clip_norm };
+                    let batch = draw.next_batch();
+                    let raw = at.public_mean(draw.rows, &batch, self.public_gradient)?;
+                    public.iter_mut().zip(raw).for_each(|(public, raw)| *public += raw);
+                }
                 match self.alpha.scheduled(step, self.steps.get()) {
                     Some(alpha) => Weight::Same(alpha).mix(&mut gradient, &public),
                     None => weight.mix(&mut gradient, &public),
@@ -277,7 +281,7 @@ impl Sgd<'_> {
         if self.l2 > 0.0 {
             let requirement =
                 "smaller, or learning-rate smaller: iterates overflow whatever the private rows are";
-            return Error::invalid("l2", self.l2, requirement);
+            return Error::invalid("l2", format!("{:?}", self.l2), requirement);
         }
         if is_raw {
             let requirement =
@@ -334,7 +338,8 @@ impl Sgd<'_> {
 
 /// The refusal of a run whose first steps overflow.
 pub(super) fn overflow_of_first_steps() -> Error {
-    let requirement = "smaller, or loss and clip-norm of usual size: the first step overflows whatever the private rows are";
+    let requirement =
+        "smaller, or loss and clip-norm of usual size: iterates overflow whatever the private rows are";
     Error::invalid("learning-rate", "one that overflows", requirement)
 }
 
