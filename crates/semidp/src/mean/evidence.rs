@@ -483,8 +483,7 @@ mod tests {
             let mut tail = Tail::new(&found.l2);
             let best = tail.best_clip((4.5f64 / 20_000.0).powi(2));
             let lost = |clip: f64| {
-                let lost =
-                    population.iter().map(|x| ((x - found.mean[0]).abs() - clip).max(0.0)).sum::<f64>();
+                let lost = population.iter().map(|x| ((x - found.mean[0]).abs() - clip).max(0.0)).sum::<f64>();
                 lost / population.len() as f64
             };
             foreseen += i32::from(lost(best.radius) <= best.bias);
