@@ -161,11 +161,10 @@ impl Certificate {
         })
     }
 
-    /// Reads a certificate.
+    /// Reads a certificate. A key that occurs twice in one object is refused.
     pub fn from_json(text: &str) -> Result<Self> {
         let malformed = |reason: String| Error::MalformedCertificate { reason };
-        let value: serde_json::Value =
-            serde_json::from_str(text).map_err(|e| malformed(format!("not JSON: {e}")))?;
+        let value = crate::json::parse(text).map_err(|e| malformed(format!("not JSON: {e}")))?;
         Self::from_value(value)
     }
 
@@ -231,6 +230,13 @@ impl Certificate {
         if refuse_seeded && self.random_source == RandomSource::Seeded {
             objections.push("random_source: the noise was drawn from a seed: NOT private".into());
         }
+        if delta.get() == 0.0 {
+            let stated =
+                [("accountants.pld", self.accountants.pld), ("accountants.rdp", self.accountants.rdp)];
+            for (name, _) in stated.iter().filter(|(_, epsilon)| epsilon.is_some()) {
+                objections.push(format!("{name}: states an epsilon, but the guarantee is pure (delta 0)"));
+            }
+        }
         if self.events.is_empty() && claimed.get() == 0.0 {
             // Nothing private was touched: ε = 0 needs no evidence.
             return Ok(self.verdict(claimed, Accountants { pld: None, rdp: None }, objections));
@@ -263,22 +269,31 @@ impl Certificate {
             (false, Some(epsilon)) => epsilon,
             _ => pure?,
         };
-        let mut object = |what: &str, claimed: f64, found: f64| {
+        let below = |objections: &mut Vec<String>, what: &str, claimed: f64, found: f64| {
             if claimed < found {
                 objections.push(format!("{what}: claims {claimed}, the events give {found}"));
             }
         };
-        object("epsilon", claimed.get(), epsilon.get());
-        if let (Some(claimed), Some(found)) = (self.accountants.pld, accountants.pld) {
-            object("accountants.pld", claimed.get(), found.get());
-        }
-        if let (Some(claimed), Some(found)) = (self.accountants.rdp, accountants.rdp) {
+        below(&mut objections, "epsilon", claimed.get(), epsilon.get());
+        for (name, claimed, found, tolerance) in [
+            ("accountants.pld", self.accountants.pld, accountants.pld, 0.0),
             // The same arithmetic on another processor may differ in its last digits.
-            object("accountants.rdp", claimed.get() * (1.0 + 1e-9), found.get());
+            ("accountants.rdp", self.accountants.rdp, accountants.rdp, 1e-9),
+        ] {
+            match (claimed, found) {
+                (Some(claimed), Some(found)) => {
+                    below(&mut objections, name, claimed.get() * (1.0 + tolerance), found.get());
+                }
+                // A pure guarantee was objected to above.
+                (Some(_), None) if delta.get() > 0.0 => {
+                    objections.push(format!("{name}: states an epsilon, but this accountant has none"));
+                }
+                _ => {}
+            }
         }
         if let Some(claimed) = claimed_rho {
             match rho(&self.events, adjacency) {
-                Some(found) => object("rho", claimed.get() * (1.0 + 1e-12), found.get()),
+                Some(found) => below(&mut objections, "rho", claimed.get() * (1.0 + 1e-12), found.get()),
                 None => objections.push("rho: claimed, but the events have no zCDP guarantee".into()),
             }
         }

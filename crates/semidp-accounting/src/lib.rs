@@ -12,6 +12,7 @@ mod error;
 mod event;
 mod filter;
 mod guarantee;
+pub mod json;
 pub mod local;
 mod math;
 

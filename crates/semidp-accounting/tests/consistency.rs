@@ -225,3 +225,44 @@ fn signed_bytes_cover_every_field_and_no_layout() {
         assert_ne!(Certificate::from_value(altered).unwrap().signed_bytes().unwrap(), bytes, "{list}");
     }
 }
+
+/// An accountant that has no figure for these events and this delta cannot be quoted, neither for pure releases nor for none.
+#[test]
+fn figures_of_accountants_that_do_not_apply_are_refused() {
+    for name in ["pld", "rdp"] {
+        for certificate in [reported(), free()] {
+            let mut forged = serde_json::to_value(certificate).unwrap();
+            forged["accountants"][name] = json!(0.1);
+            refused(&Certificate::from_value(forged).unwrap(), &format!("accountants.{name}"));
+        }
+        let mut low = serde_json::to_value(trained()).unwrap();
+        low["accountants"][name] = json!(0.01);
+        refused(&Certificate::from_value(low).unwrap(), &format!("accountants.{name}: claims 0.01"));
+    }
+}
+
+/// Means use the number of private rows, and so do samples of fixed size and passes in order.
+#[test]
+fn mechanisms_that_need_the_number_of_rows_are_refused_under_add_remove() {
+    for words in [
+        "mean: weighted-gaussian, rounded Gaussian noise",
+        "mean: shift-robust-gaussian, rounded Gaussian noise",
+        "mean:gaussian, rounded Gaussian noise",
+    ] {
+        let mut forged = trained();
+        let event = Event::Gaussian { noise_multiplier: NoiseMultiplier::new(40.0).unwrap() };
+        let events = vec![CountedEvent::new(event, Steps::ONE)];
+        let delta = Delta::new(1e-6).unwrap();
+        let source = forged.random_source;
+        forged = Certificate::issue(events, Adjacency::AddRemove, Trust::Central, delta, words).unwrap();
+        forged.random_source = source;
+        refused(&forged, "adjacency: claims add-remove, but a mean");
+        forged.mechanism = "train: dp-sgd, rounded Gaussian noise".into();
+        assert!(forged.verify().unwrap().valid);
+        for sampling in ["in-order", "fixed-size"] {
+            let mut forged = forged.clone();
+            forged.hyperparameters = vec![stated("sampling", json!(sampling))];
+            refused(&forged, "adjacency: claims add-remove, but sampling");
+        }
+    }
+}

@@ -268,6 +268,9 @@ impl From<semidp_table::Error> for Failure {
             Table::MalformedNames { .. } => {
                 "correct the .names file, or rename it to have the columns x0, x1, ..."
             }
+            Table::Unreadable { ref reason, .. } if reason.contains("no header line") => {
+                "a CSV file begins with a line that names its columns, as in a,b,y, even where it has no rows"
+            }
             Table::Unreadable { .. } => "give the path of a readable file",
             Table::NoRows { .. } => {
                 "without public rows give --schema: then it is plain differential privacy; --help says what else"
@@ -400,7 +403,11 @@ fn hint_for(name: &str) -> String {
         "adjacency" => "use --adjacency replace-one; under add-remove the number of private rows is secret",
         "private-weight" => "the weight r of each private row; leave it out to use the best one",
         "expected-batch" => "private rows in a batch on average, as in --expected-batch 500",
-        "clip-norm" => "gradients of rows longer than this are clipped, as in --clip-norm 1",
+        "clip-norm" => {
+            "gradients of rows longer than this are clipped, as in --clip-norm 1; a target in very large or small units must be rescaled"
+        }
+        "start" => "numbers of the public rows are too large to compute with: give them in larger units",
+        "public-gradient" => "clip is the usual one, as in --public-gradient clip",
         "learning-rate" => "the length of a step, as in --learning-rate 0.1",
         "alpha" => "the weight of the private gradient; leave it out to use the best one",
         "loss" => "leave it out to use the usual one, or take --loss huber for robust regression",

@@ -19,8 +19,8 @@ pub enum Kind {
     Schema,
 }
 
-/// The start of a file that says what it is.
-const START_BYTES: u64 = 4096;
+/// The start of a file that says what it is; the header of predictions names every class.
+const START_BYTES: u64 = 1 << 16;
 /// An answer is read as a whole. A longer file is not recognised, which refuses it.
 const MAX_ANSWER_BYTES: u64 = 64 << 20;
 
@@ -45,9 +45,7 @@ impl Kind {
             Self::Model => format("semidp-model/"),
             Self::Reports => format("semidp-report/"),
             Self::Schema => format("semidp-schema/"),
-            Self::Predictions => start
-                .strip_prefix(b"prediction")
-                .is_some_and(|rest| matches!(rest.first(), Some(b',' | b'\n'))),
+            Self::Predictions => are_predictions(&start),
             Self::Answer => {
                 let mut bytes = Vec::new();
                 File::open(path)?.take(MAX_ANSWER_BYTES).read_to_end(&mut bytes)?;
@@ -70,6 +68,49 @@ pub fn refuse_other(option: &str, path: &Path, kind: Kind) -> Result<(), Failure
         format!("{option}: {} exists and is not {}: it is not overwritten", path.display(), kind.name()),
         format!("give {option} another path, or move the file away first"),
     ))
+}
+
+/// Whether a table begins as `semidp predict` writes one: its exact columns, and numbers in all but the column of classes. Rows
+/// of another table with a column `prediction` have another header or other cells.
+fn are_predictions(start: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(start);
+    let mut records = records(&text).into_iter();
+    let Some(header) = records.next() else { return false };
+    let header: Vec<&str> = header.iter().map(String::as_str).collect();
+    let is_number = |cell: &String| cell.parse::<f64>().is_ok();
+    let first_number = match header[..] {
+        ["prediction"] => 0,
+        ["prediction", "score"] => 1,
+        ["prediction", ref rest @ ..]
+            if rest.len() > 1 && rest.iter().all(|name| name.starts_with("probability of ")) =>
+        {
+            1
+        }
+        _ => return false,
+    };
+    records.all(|cells| cells.len() == header.len() && cells[first_number..].iter().all(is_number))
+}
+
+/// The cells of the lines of a CSV text that are complete; a quoted cell may hold commas and line breaks.
+fn records(text: &str) -> Vec<Vec<String>> {
+    let (mut records, mut cells, mut cell) = (Vec::new(), Vec::new(), String::new());
+    let (mut is_quoted, mut letters) = (false, text.chars().peekable());
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' if is_quoted && letters.peek() == Some(&'"') => {
+                letters.next();
+                cell.push('"');
+            }
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => cells.push(std::mem::take(&mut cell)),
+            '\n' if !is_quoted => {
+                cells.push(std::mem::take(&mut cell));
+                records.push(std::mem::take(&mut cells));
+            }
+            other => cell.push(other),
+        }
+    }
+    records
 }
 
 /// The first bytes of a file without compression.
@@ -119,8 +160,23 @@ mod tests {
             ),
             (b"{\n  \"format\": \"semidp-certificate/1\"}", Some(Kind::Certificate)),
             (b"{\"format\":\"semidp-model/1\"", Some(Kind::Model)),
-            (b"prediction,probability of x\n", Some(Kind::Predictions)),
-            (b"prediction\n1\n", Some(Kind::Predictions)),
+            (b"prediction,probability of no,probability of yes\nyes,0.25,0.75\n", Some(Kind::Predictions)),
+            (
+                b"prediction,\"probability of a,\"\"b\nc\",probability of d\n\"a,\"\"b\nc\",1,0\nd,0.1,0.9\nd,0",
+                Some(Kind::Predictions),
+            ),
+            (b"prediction,score\nyes,-1.5\n", Some(Kind::Predictions)),
+            (b"prediction\n1\n-2e-3\nNaN\n", Some(Kind::Predictions)),
+            (b"prediction\n", Some(Kind::Predictions)),
+            // Tables of others.
+            (b"prediction,probability of x\n", None),
+            (b"prediction,age,income\n1,2,3\n", None),
+            (b"prediction,score,age\n1,2,3\n", None),
+            (b"prediction,probability of no,age\nyes,0.25,50\n", None),
+            (b"prediction\nrain\n", None),
+            (b"prediction,score\nyes,high\n", None),
+            (b"prediction,score\nyes,1,2\n", None),
+            (b"prediction", None),
             (&packed, Some(Kind::Reports)),
             (b"{\"format\": \"semidp-schema/1\"}", Some(Kind::Schema)),
         ] {

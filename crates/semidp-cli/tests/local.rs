@@ -262,6 +262,36 @@ fn reports_by_rank_that_are_none_are_refused() {
 }
 
 /// Rows far beyond the radius gave a mean near the centre with a tiny predicted error, and no word.
+/// Memory is taken for what columns or options say, not for what a line of 200 bytes claims.
+#[test]
+fn a_first_report_cannot_claim_any_dimension() {
+    let folder = folder("local_dimension");
+    let reports = folder.join("reports.jsonl");
+    let line = |mechanism: &str, dimension: usize, body: &str| {
+        format!(
+            "{{\"format\":\"semidp-report/1\",\"round\":\"1\",\"mechanism\":\"{mechanism}\",\"dimension\":{dimension},\"epsilon\":2.0,\
+             \"radius\":1.0,\"id\":\"000000000000000000000000000000ff\",{body}}}\n"
+        )
+    };
+    let aggregate = format!("local aggregate --reports {}", reports.display());
+    for (text, more, words) in [
+        (line("rank-privunit", 10_000_000, "\"index\":7"), "", &["line 1", "10000000", "--dimension"][..]),
+        (
+            line("rank-privunit", 10_000_000, "\"index\":7"),
+            "--columns a,b",
+            &["line 1", "10000000", "--columns has 2 columns"],
+        ),
+        (line("duchi", 10_000_000, "\"vector\":[1.0,2.0]"), "", &["line 1", "not as many numbers"]),
+    ] {
+        std::fs::write(&reports, text).unwrap();
+        refused(&format!("{aggregate} {more}"), words);
+    }
+    // What is said beforehand is believed.
+    std::fs::write(&reports, line("rank-privunit", 200_000, "\"index\":7")).unwrap();
+    let said = "--round 1 --mechanism rank-privunit --dimension 200000 --epsilon 2 --radius 1";
+    assert_eq!(json(&format!("{aggregate} {said}"))["reports"], 1);
+}
+
 #[test]
 fn a_radius_is_asked_for_and_clipped_public_rows_are_noticed() {
     let folder = folder("local_radius");

@@ -87,6 +87,30 @@ fn predictions_of_numbers() {
     }
 }
 
+/// A table whose first column is called `prediction` is a file of somebody else.
+#[test]
+fn predictions_replace_predictions_only() {
+    let files = Files::new("model_overwrite", Target::Number);
+    json(&files.train());
+    let out = files.path("out.csv");
+    let predict =
+        format!("predict --model {} --data {} --out {out}", files.path("model.json"), files.path("test.csv"));
+    for other in [
+        "prediction,age,income\n1,30,4000\n",
+        "prediction,probability of rain\nyes,0.3\n",
+        "prediction\nrain\n",
+    ] {
+        files.write("out.csv", other);
+        refused(&predict, &["--out", "exists and is not a file of predictions"]);
+        assert_eq!(files.text("out.csv"), other);
+    }
+    std::fs::remove_file(&out).unwrap();
+    json(&predict);
+    let first = files.text("out.csv");
+    json(&predict);
+    assert_eq!(files.text("out.csv"), first);
+}
+
 #[test]
 fn predictions_of_classes() {
     for (name, target, headings) in [
@@ -220,7 +244,7 @@ fn files_that_are_no_models() {
     let newer = text.replace("semidp-model/1", "semidp-model/2");
     let digit = text.rfind("0.").unwrap();
     let edited = format!("{}1.{}", &text[..digit], &text[digit + 2..]);
-    let out = files.write("p.csv", "prediction\nold\n");
+    let out = files.write("p.csv", "prediction\n0.25\n");
     let bad = files.write("bad.json", "");
     let before = entries(&files.folder);
     for (content, word) in [
@@ -243,7 +267,7 @@ fn files_that_are_no_models() {
         }
         assert_eq!(
             (entries(&files.folder), files.text("p.csv")),
-            (before.clone(), "prediction\nold\n".into())
+            (before.clone(), "prediction\n0.25\n".into())
         );
     }
     for (arguments, words) in [
@@ -255,7 +279,7 @@ fn files_that_are_no_models() {
         refused(&format!("predict {arguments} --out {out}"), words);
         assert_eq!(
             (entries(&files.folder), files.text("p.csv")),
-            (before.clone(), "prediction\nold\n".into())
+            (before.clone(), "prediction\n0.25\n".into())
         );
     }
     let model = files.path("model.json");
@@ -270,7 +294,7 @@ fn files_that_are_no_models() {
     let lacking = files.write("lacking.csv", "a,b\n1,TOPSECRET\n");
     let ran = run(&format!("predict --model {model} --data {lacking} --out {out}"));
     check_refusal("predict", &ran, &["lacking.csv", "colour"]);
-    assert!(!ran.stderr.contains("TOPSECRET") && files.text("p.csv") == "prediction\nold\n");
+    assert!(!ran.stderr.contains("TOPSECRET") && files.text("p.csv") == "prediction\n0.25\n");
 }
 
 /// The files of the UCI archive as they are: public and private slices of the training file, and the test file.

@@ -235,9 +235,9 @@ fn ridges_shrink_and_never_diverge() {
     let free = length("");
     assert!(length("--l2 1") < free && length("--l2 1000") < 0.1 * free);
     refused(&format!("{} --l2 -1", files.paid()), &["l2", ">= 0"]);
-    // What diverges is no model.
+    // A step that overflows whatever the private rows are is refused before the debit.
     let before = files.text("model.json");
-    refused(&format!("{} --learning-rate 1e300", files.paid()), &["learning-rate", "diverged"]);
+    refused(&format!("{} --learning-rate 1e300", files.paid()), &["learning-rate", "overflows"]);
     assert_eq!(files.text("model.json"), before);
 }
 

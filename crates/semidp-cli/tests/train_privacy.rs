@@ -102,6 +102,36 @@ fn what_add_remove_needs() {
 }
 
 /// Private rows with every kind of odd cell, and columns in another order, train like others and are never quoted.
+/// A file of no bytes is no table, whoever its rows are: an empty table is a header line. With that alone a run goes on as with any rows.
+#[test]
+fn a_private_file_without_rows_needs_its_header() {
+    let files = Files::new("privacy_empty", Target::Number);
+    let secret = "--adjacency add-remove --sample-rate 0.1 --expected-batch 90 --epsilon 4 --delta 1e-5 --steps 20 --seed 1 --quiet";
+    let train = |private: &str| {
+        let public = files.path("public.csv");
+        format!(
+            "train --private {private} --public {public} --target y {secret} --out {}",
+            files.path("model.json")
+        )
+    };
+    let empty = files.write("empty.csv", "");
+    refused(&train(&empty), &["empty.csv", "it has no header line"]);
+    assert!(
+        run(&train(&empty)).stderr.contains("hint: a CSV file begins with a line that names its columns")
+    );
+    let header = files.write("header.csv", "a,b,colour,y\n");
+    let facts = |private: &str| {
+        let mut answer = json(&train(private));
+        for place in ["certificate", "public_metrics"] {
+            answer[place] = Value::Null;
+        }
+        // What released gradients say.
+        answer["hyperparameters"]["public_data"] = Value::Null;
+        answer
+    };
+    assert_eq!(facts(&header), facts(&files.path("private.csv")));
+}
+
 #[test]
 fn odd_private_cells_are_taken_in_silence() {
     let files = Files::new("privacy_odd", Target::TwoWords);

@@ -303,6 +303,49 @@ fn signatures_tell_what_an_institution_issued() {
     }
     let table = run(&format!("verify {} --signer {key}.pub", files.path("model.json")));
     assert!(table.code == 0 && table.stdout.contains("checked against --signer"), "{}", table.stdout);
+    assert!(table.stdout.contains("the certificate, not the values beside it"), "{}", table.stdout);
+    assert!(table.stdout.contains("weights"), "{}", table.stdout);
+    // A signature says nothing of the values, and the answer says so: what was compared, and what was not.
+    let answer = json(&format!("{mean} --sign {key}"));
+    let altered = with(&answer, "/mean", json!([1e6, 1e6]));
+    let (code, verdict) = signer(&altered, &key);
+    assert_eq!((code, &verdict["valid"]), (0, &json!(true)), "{verdict}");
+    assert_eq!(verdict["signature_covers"], "the certificate, not the values beside it");
+    let not_checked = verdict["not_checked"].to_string();
+    assert!(
+        ["\"mean\"", "\"confidence_interval\"", "\"columns\""].iter().all(|name| not_checked.contains(name))
+    );
+    assert!(!not_checked.contains("epsilon") && !not_checked.contains("adjacency"), "{not_checked}");
+    let (_, verdict) = signer(&answer["certificate"], &key);
+    assert_eq!(verdict["signature_covers"], "every field of the certificate");
+    assert!(verdict.get("not_checked").is_none(), "{verdict}");
+    // Weights that were altered break the checksum of the model.
+    let model: Value = serde_json::from_str(&files.text("model.json")).unwrap();
+    check_refusal(
+        "weights",
+        &run_with_input("verify -", &with(&model, "/weights/0", json!(1e3)).to_string()),
+        &["CERTIFICATE", "checksum"],
+    );
+    // A forged certificate around a signed one, beside it, or inside it.
+    let signed = &answer["certificate"];
+    let mut forged = signed.clone();
+    forged["guarantee"]["epsilon"] = json!(0.01);
+    let mut around = forged.clone();
+    around["certificate"] = signed.clone();
+    let mut inside = signed.clone();
+    inside["certificate"] = forged.clone();
+    for both in [
+        around,
+        inside,
+        json!({ "certificate": signed, "guarantee": { "epsilon": 0.01 } }),
+        json!({ "certificate": signed, "signature": signed["signature"] }),
+        json!({ "certificate": signed, "format": "semidp-certificate/1" }),
+        json!({ "certificate": signed, "answer": [{ "certificate": forged }] }),
+        json!({ "certificate": signed, "note": forged }),
+    ] {
+        let ran = run_with_input(&format!("verify - --signer {key}.pub"), &both.to_string());
+        check_refusal(&both.to_string(), &ran, &["CERTIFICATE", "certificate"]);
+    }
     // Keys that are none, or that others may read, are refused before anything is read or spent.
     refused(&format!("{mean} --sign {}", files.path("public.csv")), &["--sign"]);
     refused(&format!("{mean} --sign {key}.pub"), &["--sign"]);
@@ -338,6 +381,74 @@ fn what_is_no_certificate_is_bad_input() {
     }
     refused("verify /no/such/file", &["CERTIFICATE", "/no/such/file"]);
     refused("verify", &["CERTIFICATE"]);
+}
+
+/// Parsers differ on which of two values of one key they take.
+#[test]
+fn a_key_that_occurs_twice_is_refused() {
+    let answer = unsampled();
+    let certificate = answer["certificate"].to_string();
+    for text in [
+        answer.to_string().replacen('{', "{\"epsilon\":0.01,", 1),
+        certificate.replacen("\"guarantee\":{", "\"guarantee\":{\"epsilon\":0.01,", 1),
+        format!("{{\"certificate\":{certificate},\"certificate\":{certificate}}}"),
+        format!("{{\"certificate\":{certificate},\"mean\":[{{\"a\":1,\"a\":2}}]}}"),
+        certificate.replacen("\"count\":3", "\"count\":1,\"\\u0063ount\":3", 1),
+    ] {
+        check_refusal(&text, &run_with_input("verify -", &text), &["CERTIFICATE", "occurs twice"]);
+    }
+}
+
+/// A comparison of numbers must not pass over text that a reader takes for a number.
+#[test]
+fn text_in_place_of_numbers_is_refused() {
+    let mut answer = unsampled();
+    for name in ["epsilon", "delta", "rho", "noise_multiplier", "steps", "accountants", "mean"] {
+        for value in [json!("0.01"), json!(true), json!({ "pld": "0.01" }), json!(["0.01"])] {
+            let kept = answer.get(name).cloned();
+            answer[name] = value;
+            let ran = run_with_input("verify -", &answer.to_string());
+            check_refusal(name, &ran, &["CERTIFICATE", &format!("`{name}` must be a number")]);
+            answer[name] = kept.unwrap_or(Value::Null);
+        }
+    }
+    for name in ["adjacency", "trust", "protects"] {
+        let text = with(&answer, &format!("/{name}"), json!(1)).to_string();
+        check_refusal(name, &run_with_input("verify -", &text), &["CERTIFICATE", name, "text"]);
+    }
+}
+
+#[test]
+fn every_field_that_a_certificate_states_is_compared() {
+    let answer = unsampled();
+    rejected(&with(&answer, "/trust", json!("local")), "trust");
+    rejected(&with(&answer, "/protects", json!("all rows")), "protects");
+    rejected(&with(&answer, "/arithmetic", json!("exact")), "arithmetic");
+    rejected(&with(&answer, "/rho", json!(1e-3)), "rho");
+    let sampled = sampled();
+    rejected(&with(&sampled, "/rho", json!(1e-3)), "its certificate none");
+    let files = Files::new("verify-fields", Target::Number);
+    let train = json(&format!(
+        "train --private {} --public {} --target y --epsilon 4 --delta 1e-5 --steps 20 --checkpoint none --out {} --quiet",
+        files.path("private.csv"),
+        files.path("public.csv"),
+        files.path("model.json")
+    ));
+    accepted(&train);
+    rejected(&with(&train, "/accountants/rdp", json!(0.1)), "accountants");
+    rejected(&with(&train, "/hyperparameters/clip_norm/value", json!(7)), "hyperparameters");
+    rejected(&with(&train, "/hyperparameters/steps/value", json!("20")), "hyperparameters");
+}
+
+#[test]
+fn figures_of_accountants_must_apply_to_the_guarantee() {
+    let pure = json("account --noise-multiplier 3 --mechanism laplace --steps 7");
+    for name in ["pld", "rdp"] {
+        rejected(
+            &with(&pure["certificate"], &format!("/accountants/{name}"), json!(0.1)),
+            &format!("accountants.{name}"),
+        );
+    }
 }
 
 #[test]

@@ -114,8 +114,8 @@ pub use local::{Interview, People, Randomizer, RankReport};
 pub use noise::rng::Randomness;
 pub use noise::{Gaussian, KNorm, LARGEST_MULTIPLIER, Laplace, Mechanism};
 pub use query::{
-    ClippedGradient, ClippedMoments, ClippedRowGradient, ClippedSum, Grid, L1, L2, Norm, Partial, Query,
-    RowGradient, RowView, ScoreLoss,
+    CLIP_NORMS, ClippedGradient, ClippedMoments, ClippedRowGradient, ClippedSum, Grid, L1, L2, Norm, Partial,
+    Query, RowGradient, RowView, ScoreLoss,
 };
 pub use release::{Noised, Release};
 pub use replay::{Recorder, ReplayedProgram, ReplayedStep, SumNorm, Transcript};

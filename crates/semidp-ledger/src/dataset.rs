@@ -32,10 +32,11 @@ impl DatasetLedger {
         self
     }
 
-    /// Names the file of the private rows. Debits record its canonical path; nothing in it is read.
+    /// Names the file of the private rows. Debits record its canonical path; nothing in it is read. Rows in memory have no path: what
+    /// names no file is not recorded.
     pub fn reads(mut self, private: &Path) -> Self {
-        let path = std::fs::canonicalize(private).unwrap_or_else(|_| private.into());
-        self.path = Some(path.to_string_lossy().into_owned());
+        let path = std::fs::canonicalize(private).ok();
+        self.path = path.map(|path| path.to_string_lossy().into_owned());
         self
     }
 
@@ -45,7 +46,9 @@ impl DatasetLedger {
         let Some(path) = &self.path else { return Ok(Vec::new()) };
         let book = self.file.read()?;
         let mut warnings = Vec::new();
-        let known = |debit: &&book::Recorded| debit.path.is_some();
+        // An absolute path begins with no such word: earlier versions recorded the names of rows in memory, which are no paths.
+        let is_file = |path: &String| !path.starts_with("memory:");
+        let known = |debit: &&book::Recorded| debit.path.as_ref().is_some_and(is_file);
         let of_this = |debit: &&book::Recorded| debit.dataset == self.dataset;
         let is_known = book.debits.iter().filter(of_this).any(|debit| debit.path.as_ref() == Some(path));
         let another =

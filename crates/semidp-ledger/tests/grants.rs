@@ -229,6 +229,30 @@ fn one_file_under_two_names_and_two_files_under_one_name_are_warned_of() {
     assert!(account.debits[0].path.as_ref().unwrap().ends_with("a.csv"));
 }
 
+/// Rows in memory have a name that is used like a path (`memory:0/private`), another in each process.
+#[test]
+fn rows_in_memory_have_no_path() {
+    let path = place("grants_memory");
+    for dataset in ["rows", "others"] {
+        LedgerFile::init(&path, dataset, approximate(1.0), ADJACENCY).unwrap();
+    }
+    for (dataset, name) in
+        [("rows", "memory:0/private"), ("rows", "memory:1/private"), ("others", "memory:0/private")]
+    {
+        let ledger = LedgerFile::open(&path).unwrap().for_dataset(dataset).unwrap();
+        let mut ledger = ledger.reads(std::path::Path::new(name));
+        assert_eq!(ledger.warnings().unwrap(), [""; 0], "{dataset} {name}");
+        debit(&mut ledger, &gaussian(100.0)).unwrap();
+        let account = LedgerFile::open(&path).unwrap().dataset(dataset).unwrap();
+        assert!(account.debits.iter().all(|debit| debit.path.is_none()), "{:?}", account.debits);
+    }
+    // A file after that is the first of which anything is known.
+    let file = path.parent().unwrap().join("a.csv");
+    std::fs::write(&file, "x\n1\n").unwrap();
+    let ledger = LedgerFile::open(&path).unwrap().for_dataset("rows").unwrap().reads(&file);
+    assert_eq!(ledger.warnings().unwrap(), [""; 0]);
+}
+
 #[test]
 fn a_ledger_of_many_distinct_events_stays_usable() {
     let path = place("grants_many");

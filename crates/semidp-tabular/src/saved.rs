@@ -4,7 +4,7 @@ use crate::target::{MOST_CLASSES, listed_classes};
 use crate::{Columns, Error, Result, Target};
 use semidp::loss::Loss;
 use semidp::train::Model;
-use semidp_accounting::{Certificate, Epsilon};
+use semidp_accounting::{Certificate, Epsilon, json};
 use semidp_table::{Feature, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -80,8 +80,9 @@ impl SavedModel {
     pub fn from_json(text: &str) -> Result<Self> {
         let malformed = |reason: &str| Error::Malformed { reason: reason.into() };
         // Not the parser's words, which quote the text: somebody may give the wrong file.
-        let mut value: Value = serde_json::from_str(text).map_err(|error| {
-            malformed(&format!("not JSON, line {} column {}", error.line(), error.column()))
+        let mut value = json::parse(text).map_err(|error| {
+            let what = if error.is_data() { "a key occurs twice in one object" } else { "not JSON" };
+            malformed(&format!("{what}, line {} column {}", error.line(), error.column()))
         })?;
         match value.get("format").and_then(Value::as_str) {
             Some(FORMAT) => {}
@@ -221,6 +222,15 @@ mod tests {
         for end in [0, 1, text.len() / 2, text.len() - 1] {
             assert!(SavedModel::from_json(&text[..end]).is_err());
         }
+    }
+
+    /// Some parsers would take the first weights, this one the last.
+    #[test]
+    fn a_key_that_occurs_twice_is_refused() {
+        let text = saved().to_json().unwrap();
+        let twice = text.replacen('{', "{\"weights\": [1, 2, 3, 4, 5],", 1);
+        let refused = SavedModel::from_json(&twice).unwrap_err().to_string();
+        assert!(refused.contains("a key occurs twice in one object, line"), "{refused}");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! does not know, such as the mechanism of another library, is left alone.
 
 use super::{Arithmetic, Certificate, Provenance, RandomSource, releases};
-use crate::{Event, Trust};
+use crate::{Adjacency, Event, Trust};
 
 /// Hyper-parameters that only a noisy release has.
 const OF_RELEASES: [&str; 8] = [
@@ -23,6 +23,7 @@ const OF_RELEASES: [&str; 8] = [
 pub(super) fn objections(certificate: &Certificate) -> Vec<String> {
     let mut found = Vec::new();
     trust(certificate, &mut found);
+    adjacency(certificate, &mut found);
     mechanism(certificate, &mut found);
     random_source(certificate, &mut found);
     if certificate.releases != releases(&certificate.events) {
@@ -40,14 +41,14 @@ pub(super) fn objections(certificate: &Certificate) -> Vec<String> {
 
 /// The trust that the words of the mechanism imply, if they are words of this project.
 fn trust_in_words(mechanism: &str) -> Option<Trust> {
-    let is_training = mechanism.starts_with("train: ");
-    if mechanism.starts_with("local: ")
+    let is_training = mechanism.starts_with("train:");
+    if mechanism.starts_with("local:")
         || (is_training && mechanism.contains(", local: "))
         || mechanism.contains("each person's own clipped contribution")
     {
         Some(Trust::Local)
     } else if is_training
-        || mechanism.starts_with("mean: ")
+        || mechanism.starts_with("mean:")
         || mechanism.contains("the sum of clipped contributions")
     {
         Some(Trust::Central)
@@ -73,6 +74,25 @@ fn trust(certificate: &Certificate, found: &mut Vec<String>) {
     }
 }
 
+/// Means and samples of a fixed number of rows use the number of private rows, which add-remove keeps secret.
+fn adjacency(certificate: &Certificate, found: &mut Vec<String>) {
+    if certificate.guarantee.adjacency != Adjacency::AddRemove {
+        return;
+    }
+    if certificate.mechanism.trim_start().starts_with("mean:") {
+        found.push("adjacency: claims add-remove, but a mean is released under replace-one only".into());
+    }
+    let needs_count = |stated: &&Provenance| {
+        stated.name == "sampling" && matches!(stated.value.as_str(), Some("in-order" | "fixed-size"))
+    };
+    if let Some(stated) = certificate.hyperparameters.iter().find(needs_count) {
+        found.push(format!(
+            "adjacency: claims add-remove, but sampling {} is defined under replace-one only",
+            stated.value
+        ));
+    }
+}
+
 fn mechanism(certificate: &Certificate, found: &mut Vec<String>) {
     let words = certificate.mechanism.as_str();
     let has = |is: fn(&Event) -> bool| certificate.events.iter().any(|one| is(&one.event));
@@ -95,7 +115,7 @@ fn mechanism(certificate: &Certificate, found: &mut Vec<String>) {
 
 fn random_source(certificate: &Certificate, found: &mut Vec<String>) {
     let words = certificate.mechanism.as_str();
-    let was_released = words.starts_with("mean: ") || words.starts_with("train: ");
+    let was_released = words.starts_with("mean:") || words.starts_with("train:");
     match (certificate.events.is_empty(), certificate.random_source) {
         (false, RandomSource::None) if was_released => {
             found.push("random_source: claims none, but the events added noise".into());

@@ -1,6 +1,7 @@
 //! The grid that contributions lie on: multiples of a power of two, fine next to the clip norm.
 
 use crate::{Error, Result};
+use std::ops::RangeInclusive;
 
 /// A grid step g = 2^e and the largest contribution in steps, ⌊C/g⌋.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -8,6 +9,10 @@ pub struct Grid {
     step: f64,
     clip_steps: u64,
 }
+
+/// Clip norms that a query accepts. The square of each, and its quotient by the grid step, are far inside the range of either
+/// precision.
+pub const CLIP_NORMS: RangeInclusive<f64> = 1e-15..=1e15;
 
 /// The clip norm has 16 more bits of grid steps than √d has, and between these.
 const LEAST_BITS: i32 = 22;
@@ -20,8 +25,7 @@ impl Grid {
     /// at most 2^{−16}·C/√d up to a million coordinates and 2^{−27}·C beyond, so that truncation moves a
     /// contribution by less than 2^{−16}·C, or 2^{−14}·C.
     pub fn new(clip_norm: f64, dimension: usize) -> Result<Self> {
-        // Its square, and its quotient by the step, are far inside the range of either precision.
-        if !(1e-15..=1e15).contains(&clip_norm) {
+        if !CLIP_NORMS.contains(&clip_norm) {
             return Err(Error::invalid("clip-norm", clip_norm, "a number from 1e-15 to 1e15"));
         }
         let half_log = (usize::BITS - dimension.leading_zeros()).div_ceil(2) as i32;

@@ -16,7 +16,7 @@ pub use clipped_gradient::{ClippedGradient, ScoreLoss};
 pub use clipped_moments::ClippedMoments;
 pub use clipped_row_gradient::{ClippedRowGradient, RowGradient, RowView};
 pub use clipped_sum::ClippedSum;
-pub use grid::Grid;
+pub use grid::{CLIP_NORMS, Grid};
 pub(crate) use outer::RowLengths;
 pub(crate) use partial::Lineage;
 pub use partial::Partial;

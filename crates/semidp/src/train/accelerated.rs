@@ -97,6 +97,10 @@ impl UpdateRule for Acceleration {
         Some((0.82 * steps).max(1.0))
     }
 
+    fn rehearsed_steps(&self, steps: u64, grows: bool) -> u64 {
+        if grows { steps } else { steps.min(1) }
+    }
+
     fn begin(&self, start: &[f64]) -> Box<dyn Update + '_> {
         Box::new(Accelerating { rule: *self, x: start.to_vec(), ag: start.to_vec() })
     }

@@ -1,10 +1,11 @@
 //! Gradients of an objective at a model: private rows through the kernel, public rows in the open.
 
 use super::{Model, PublicRows};
-use crate::Result;
 use crate::loss::{AtModel, Door, Loss, RowLoss};
+use crate::{Error, Result};
 use semidp_core::{
-    BlockSource, ClippedGradient, ClippedRowGradient, Gaussian, Noised, Public, RowView, Run, Ticket,
+    BlockSource, CLIP_NORMS, ClippedGradient, ClippedRowGradient, Gaussian, Noised, Public, RowView, Run,
+    Ticket,
 };
 
 /// What is done to the gradient of a public row. The guarantee is the same for all three.
@@ -29,6 +30,13 @@ impl PublicGradient {
     }
 }
 
+/// The clip norm of a step, of which an update rule may wish another than the first: in the kernel's range, as a step that was paid for
+/// must not fail.
+pub(super) fn clip_norm_of_step(wished: Option<f64>, first: f64) -> f64 {
+    let wished = wished.filter(|norm| !norm.is_nan()).unwrap_or(first);
+    wished.clamp(*CLIP_NORMS.start(), *CLIP_NORMS.end())
+}
+
 /// The clipped gradient at a model.
 pub(super) struct Gradient<'a> {
     pub(super) door: Door<'a>,
@@ -45,6 +53,22 @@ pub(super) struct BatchGradient {
 }
 
 impl Gradient<'_> {
+    /// Refuses a model or a clip norm that the kernel would refuse, before anything is spent.
+    pub(super) fn check(&self, width: usize) -> Result<()> {
+        if self.model.weights.iter().any(|weight| !weight.is_finite()) {
+            let requirement =
+                "finite: give the numbers of the public rows in larger units, so that they are smaller";
+            return Err(Error::invalid("start", "a weight that is not finite", requirement));
+        }
+        match self.door {
+            Door::Scores(loss) => self.of_scores(loss).map(drop),
+            Door::Rows(loss) => {
+                let at = AtModel { loss, weights: &self.model.weights };
+                Ok(ClippedRowGradient::new(&at, width, self.clip_norm).map(drop)?)
+            }
+        }
+    }
+
     /// The noised sum over the private rows of a step.
     pub(super) fn private_sum<S: BlockSource>(
         &self,

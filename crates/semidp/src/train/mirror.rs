@@ -128,6 +128,11 @@ impl UpdateRule for Descending<'_> {
         format!("Mirror {{ size: {:?}, ridge: {ridge:?}, least: {least:?} }}", self.size)
     }
 
+    fn rehearsed_steps(&self, steps: u64, grows: bool) -> u64 {
+        // A step of another loss minimises over all public rows.
+        if grows && self.is_flat { steps } else { steps.min(1) }
+    }
+
     fn begin(&self, start: &[f64]) -> Box<dyn Update + '_> {
         Box::new(Mirrored { rule: self, w: start.to_vec() })
     }

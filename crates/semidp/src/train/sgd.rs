@@ -10,7 +10,7 @@ use super::average::Averaged;
 use super::batches::PublicBatches;
 use super::checkpoint::State;
 use super::directions::{Directions, MOST_COORDINATES};
-use super::gradient::Gradient;
+use super::gradient::{Gradient, clip_norm_of_step};
 use super::{Alpha, Average, Keeping, Model, PublicGradient, PublicRows, Update, UpdateRule, Variances};
 use crate::domain::Domain;
 use crate::loss::{Door, Objective};
@@ -18,6 +18,9 @@ use crate::{Error, Result};
 use semidp_core::{
     BlockSource, Certificate, Delta, Gaussian, NoiseMultiplier, Program, Sampling, Session, Steps,
 };
+
+/// A weight whose square is far inside the range of a double.
+pub(super) const LARGEST_WEIGHT: f64 = 1e150;
 
 /// A training run before it is run.
 pub struct Sgd<'a> {
@@ -93,9 +96,10 @@ impl Sgd<'_> {
         self.check(session.width(), public)?;
         let door = self.loss.door();
         let mut draw = public.map(|rows| PublicBatches::new(rows, self.public_batch, self.public_seed));
-        let mut update = self.update.begin(&self.start.weights);
         let mut averaged = Averaged::new(self.average, self.steps.get(), self.start.weights.len());
         let mut weight = self.first_weight(&mut draw)?;
+        self.rehearse(session.width(), public, &weight)?;
+        let mut update = self.update.begin(&self.start.weights);
         let program = Program::new(Gaussian::new(self.noise_multiplier), self.sampling, self.steps);
         let program = program.with_dimension(self.start.weights.len());
         let prepared = session.prepare(program, delta)?;
@@ -136,7 +140,7 @@ impl Sgd<'_> {
             let step = ticket.step() + 1;
             averaged.add(step, update.iterate());
             update.query_into(step, &mut model.weights);
-            let clip_norm = update.clip_norm().unwrap_or(self.clip_norm);
+            let clip_norm = clip_norm_of_step(update.clip_norm(), self.clip_norm);
             let at = Gradient { door, model: &model, clip_norm };
             if let Some(alpha) = self.alpha.scheduled(step, self.steps.get()) {
                 weight = Weight::Same(alpha);
@@ -218,6 +222,75 @@ impl Sgd<'_> {
         Ok(())
     }
 
+    /// Refuses a run that public facts alone decide to fail, before anything is spent: one whose first question the kernel refuses, or
+    /// whose iterates overflow although every private gradient is zero and the noise as large as its standard deviation.
+    fn rehearse(&self, width: usize, public: Option<&PublicRows>, weight: &Weight) -> Result<()> {
+        let mut update = self.update.begin(&self.start.weights);
+        let mut model = self.start.clone();
+        update.query_into(1, &mut model.weights);
+        let door = self.loss.door();
+        let first = update.clip_norm().unwrap_or(self.clip_norm);
+        Gradient { door, model: &model, clip_norm: first }.check(width)?;
+        let noise_std = self.noise_std();
+        if !(noise_std > 0.0 && noise_std.is_finite()) {
+            return Err(Error::invalid(
+                "expected-batch",
+                self.batch,
+                "such that noise over it is a finite number > 0",
+            ));
+        }
+        if !weight.mean().is_finite() {
+            return Err(Error::invalid(
+                "alpha",
+                weight.mean(),
+                "a number from 0 to 1: public gradients are too large",
+            ));
+        }
+        // Only raw gradients and ridges grow from step to step: all other gradients are bounded.
+        let raw = public.filter(|_| self.public_gradient == PublicGradient::Raw);
+        let ridge = public.map_or(0.0, |_| self.public_l2);
+        let grows = raw.is_some() || self.l2 > 0.0 || ridge > 0.0;
+        let mut draw = raw.map(|rows| PublicBatches::new(rows, self.public_batch, self.public_seed));
+        for step in 1..=self.update.rehearsed_steps(self.steps.get(), grows) {
+            update.query_into(step, &mut model.weights);
+            let mut gradient = vec![noise_std; model.weights.len()];
+            if public.is_some() {
+                let mut public: Vec<f64> = model.weights.iter().map(|w| ridge * w).collect();
+                if let Some(draw) = &mut draw {
+                    let at = Gradient { door, model: &model, clip_norm: self.clip_norm };
+                    let batch = draw.next_batch();
+                    let raw = at.public_mean(draw.rows, &batch, self.public_gradient)?;
+                    public.iter_mut().zip(raw).for_each(|(public, raw)| *public += raw);
+                }
+                match self.alpha.scheduled(step, self.steps.get()) {
+                    Some(alpha) => Weight::Same(alpha).mix(&mut gradient, &public),
+                    None => weight.mix(&mut gradient, &public),
+                }
+            }
+            gradient.iter_mut().zip(&model.weights).for_each(|(g, w)| *g += self.l2 * w);
+            update.advance(step, &gradient, self.domain);
+            if !update.iterate().iter().all(|w| w.abs() < LARGEST_WEIGHT) {
+                return Err(self.overflow(raw.is_some()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Which option to change if iterates overflow.
+    fn overflow(&self, is_raw: bool) -> Error {
+        if self.l2 > 0.0 {
+            let requirement =
+                "smaller, or learning-rate smaller: iterates overflow whatever the private rows are";
+            return Error::invalid("l2", format!("{:?}", self.l2), requirement);
+        }
+        if is_raw {
+            let requirement =
+                "clip or rescale, or learning-rate smaller: iterates overflow whatever the private rows are";
+            return Error::invalid("public-gradient", self.public_gradient.name(), requirement);
+        }
+        overflow_of_first_steps()
+    }
+
     /// What α depends on, for gradients of this variance.
     fn variances(&self, draw: &PublicBatches<'_>, row: f64) -> Variances {
         self.variances_with(draw.size(), draw.rows.len(), row)
@@ -261,6 +334,13 @@ impl Sgd<'_> {
         let variance = at.public_batch(draw.rows, &batch, self.public_gradient).variance;
         Ok(Weight::Same(self.alpha.weight(&self.variances(draw, variance))?))
     }
+}
+
+/// The refusal of a run whose first steps overflow.
+pub(super) fn overflow_of_first_steps() -> Error {
+    let requirement =
+        "smaller, or loss and clip-norm of usual size: iterates overflow whatever the private rows are";
+    Error::invalid("learning-rate", "one that overflows", requirement)
 }
 
 /// The weight of the private gradient.

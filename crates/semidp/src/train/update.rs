@@ -16,6 +16,12 @@ pub trait UpdateRule {
         None
     }
 
+    /// How many of these steps a run rehearses without private rows before anything is spent; a few are enough where iterates do not grow
+    /// from step to step (`grows`), and where steps are expensive.
+    fn rehearsed_steps(&self, steps: u64, _grows: bool) -> u64 {
+        steps.min(1)
+    }
+
     /// Stands at the start of a run.
     fn begin(&self, start: &[f64]) -> Box<dyn Update + '_>;
 }
@@ -63,6 +69,10 @@ impl UpdateRule for StepSize {
 
     fn describe(&self) -> String {
         format!("{self:?}")
+    }
+
+    fn rehearsed_steps(&self, steps: u64, grows: bool) -> u64 {
+        if grows { steps } else { steps.min(1) }
     }
 
     fn begin(&self, start: &[f64]) -> Box<dyn Update + '_> {

@@ -4,7 +4,7 @@ use super::centre::Centre;
 use super::columns::{Columns, Wishes};
 use super::estimate::{Estimate, Known, SkippedReports};
 use super::expected::Expected;
-use super::reports::{self, Skipped};
+use super::reports::{self, KnownDimension, Skipped};
 use crate::failure::Failure;
 use crate::file::{self, Reserved};
 use crate::number;
@@ -111,10 +111,11 @@ impl Aggregation {
         )?;
         let mut all = expected.map(Aggregate::new).transpose()?;
         let mut skipped = self.skip_invalid.then(Skipped::default);
+        let known = self.known_dimension(columns.as_ref(), centre.as_ref());
         let read = self
             .reports
             .iter()
-            .try_for_each(|path| reports::add_file(&mut all, path, skipped.as_mut(), &|| bar.inc(1)));
+            .try_for_each(|path| reports::add_file(&mut all, path, known, skipped.as_mut(), &|| bar.inc(1)));
         bar.finish_and_clear();
         read?;
         // Without a report the public rows answer alone, whatever reports should have been.
@@ -174,6 +175,15 @@ impl Aggregation {
         let given =
             || self.columns.as_ref().map(|names| names.iter().map(|name| name.trim().into()).collect());
         columns.map(|columns| columns.encoding.names().to_vec()).or_else(given)
+    }
+
+    /// How many numbers a report has by what is known before one is read.
+    fn known_dimension(&self, columns: Option<&Columns>, centre: Option<&Centre>) -> Option<KnownDimension> {
+        let option = if self.public.is_some() { "--public" } else { "--columns" };
+        let named = self.names(columns).map(|names| KnownDimension { option, numbers: names.len() });
+        let of_centre =
+            || centre.map(|centre| KnownDimension { option: "--centre", numbers: centre.numbers.len() });
+        named.or_else(of_centre)
     }
 
     /// Reports, public rows, centre and names must speak of the same vectors.

@@ -3,7 +3,7 @@
 use super::randomize::is_gzip;
 use crate::failure::Failure;
 use flate2::bufread::MultiGzDecoder;
-use semidp::local::{Aggregate, Header, LongestLine, Refusal, ReportLine};
+use semidp::local::{Aggregate, Body, Header, LongestLine, Refusal, ReportLine};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -11,6 +11,18 @@ use std::path::Path;
 
 /// Bytes that are read at a time.
 const BUFFER: usize = 1 << 18;
+
+/// Numbers of a report by rank that the first report may claim, unless columns, public rows or the options of reports say how many there
+/// are: such a report has about 200 bytes whatever its dimension, and the aggregate 150 bytes for each number. Chosen, not measured.
+const MOST_CLAIMED: usize = 100_000;
+
+/// Numbers of a report, as something else than reports says.
+#[derive(Debug, Clone, Copy)]
+pub struct KnownDimension {
+    /// The option that says it.
+    pub option: &'static str,
+    pub numbers: usize,
+}
 
 /// Lines that were left out, by reason.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -31,9 +43,12 @@ impl Skipped {
 ///
 /// An invalid line refuses the whole file, unless `skipped` counts it. What a line says then affects no other line, but for the id
 /// of a report: of several with one id the first counts.
+///
+/// `known` is how many numbers columns, public rows or a centre have: nothing is allocated for a report that claims another.
 pub fn add_file(
     all: &mut Option<Aggregate>,
     path: &Path,
+    known: Option<KnownDimension>,
     skipped: Option<&mut Skipped>,
     added: &dyn Fn(),
 ) -> Result<(), Failure> {
@@ -43,13 +58,14 @@ pub fn add_file(
             "give files that `semidp local randomize` wrote, with commas between them",
         )
     })?;
-    add_lines(all, lines, skipped, added).map_err(|(line, reason)| refused(path, line, &reason))
+    add_lines(all, lines, known, skipped, added).map_err(|(line, reason)| refused(path, line, &reason))
 }
 
 /// The same for lines; an error has the number of its line.
 fn add_lines(
     all: &mut Option<Aggregate>,
     mut lines: Lines,
+    known: Option<KnownDimension>,
     mut skipped: Option<&mut Skipped>,
     added: &dyn Fn(),
 ) -> Result<(), (u64, String)> {
@@ -65,6 +81,7 @@ fn add_lines(
                     let aggregate = match all {
                         Some(aggregate) => aggregate,
                         None => {
+                            check_claim(&report, known).map_err(|reason| (number, reason))?;
                             let new = Aggregate::new(report.header.clone());
                             let new = new.map_err(|error| (number, error.to_string()))?;
                             lines.longest = Some(LongestLine::of(report.header.dimension));
@@ -95,6 +112,21 @@ fn add_lines(
             Some(skipped) => skipped.add(reason),
             None => return Err((number, text)),
         }
+    }
+}
+
+/// Refuses a first report whose dimension nothing supports, before memory is taken for it.
+fn check_claim(report: &ReportLine, known: Option<KnownDimension>) -> Result<(), String> {
+    let claimed = report.header.dimension;
+    if let Some(KnownDimension { option, numbers }) = known.filter(|known| known.numbers != claimed) {
+        return Err(format!("it is of {claimed} numbers, but {option} has {numbers} columns"));
+    }
+    match &report.body {
+        Body::Vector(vector) if vector.len() != claimed => Err(Refusal::Width.reason().into()),
+        Body::Rank(_) if known.is_none() && claimed > MOST_CLAIMED => Err(format!(
+            "it is of {claimed} numbers: more than {MOST_CLAIMED} are expected only where --public, --columns or --dimension says so"
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -251,7 +283,7 @@ mod tests {
             let mut all = Some(Aggregate::new(header()).unwrap());
             let mut skipped = Skipped::default();
             let lines = Lines { reader: Box::new(io::Cursor::new(text)), line: Vec::new(), longest: None };
-            add_lines(&mut all, lines, Some(&mut skipped), &|| ()).unwrap();
+            add_lines(&mut all, lines, None, Some(&mut skipped), &|| ()).unwrap();
             let all = all.unwrap();
             (all.len(), skipped.count, all.mean())
         }

@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::file::{self, Reserved};
 use crate::meaning::Meaning;
 use crate::memory;
+use crate::number::{exact, nearest};
 use crate::options::BudgetOptions;
 use crate::output::Output;
 use crate::overwrite;
@@ -27,7 +28,7 @@ use semidp::train::{
     TrainingData, algorithm_for, algorithm_named,
 };
 use semidp_accounting::local::LARGEST_LOCAL_EPSILON;
-use semidp_accounting::{Adjacency, Epsilon, PrivacyBudget, Provenance, Trust};
+use semidp_accounting::{Adjacency, Certificate, Epsilon, PrivacyBudget, Provenance, Trust};
 use semidp_core::{BlockSource, DenseTable, Ledger, Private, Randomness, Sampling};
 use semidp_table::{Kind, Schema};
 use semidp_tabular::{Columns, SavedModel, Task};
@@ -206,10 +207,7 @@ impl Train {
             // Going on would lead nowhere else.
             keeping.map_or(Ok(()), Keeping::end)?;
             delivery.end(output);
-            return Err(Failure::input(
-                "learning-rate must be smaller: training diverged",
-                "take a smaller --learning-rate, or leave it out; the budget was spent all the same",
-            ));
+            return Err(self.diverged(&trained.certificate));
         }
         let told = |wanted: &str| {
             let entry = trained.certificate.hyperparameters.iter().find(|entry| entry.name == wanted);
@@ -294,6 +292,32 @@ impl Train {
         })?;
         prepared.notes[..told].iter().for_each(|note| output.note(note));
         Ok((saved, json))
+    }
+
+    /// A model whose weights are not finite: what it cost, and what to change. Nothing is wrong with an option where it was paid for:
+    /// options that must fail are refused before.
+    fn diverged(&self, certificate: &Certificate) -> Failure {
+        let guarantee = &certificate.guarantee;
+        let spent = match certificate.events.is_empty() {
+            true => "nothing was spent".to_string(),
+            false => format!(
+                "epsilon {} at delta {} was spent",
+                nearest(guarantee.epsilon.get(), 4),
+                exact(guarantee.delta.get())
+            ),
+        };
+        let message = format!("training diverged: a weight is not finite; {spent}");
+        let (hyper, hint) = (&self.hyper, "--algorithm auto chooses steps that do not diverge");
+        let given = [
+            (hyper.learning_rate, "take a smaller --learning-rate, or leave it out"),
+            (hyper.l2, "take a smaller --l2, or leave it out"),
+            (hyper.clip_norm, "take a smaller --clip-norm, or leave it out"),
+        ];
+        match given.iter().find(|(value, _)| value.is_some()) {
+            Some((_, hint)) if certificate.events.is_empty() => Failure::input(message, *hint),
+            Some((_, hint)) => Failure::other(message).hinted(*hint),
+            None => Failure::other(message).hinted(hint),
+        }
     }
 
     /// A run that failed on its way: what that cost, and how to go on.
@@ -631,4 +655,47 @@ fn pretty(json: &serde_json::Value) -> Result<String, Failure> {
 pub fn read_model(path: &Path) -> Result<SavedModel, Failure> {
     SavedModel::from_json(&file::read("--model", path)?)
         .map_err(|error| Failure::from(error).about(&format!("--model {}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use semidp_accounting::{CountedEvent, Delta, Event, NoiseMultiplier, Steps};
+
+    #[derive(Parser)]
+    struct Words {
+        #[command(flatten)]
+        train: Train,
+    }
+
+    /// What was paid for is no bad input: the code is 1, and the message says what it cost.
+    #[test]
+    fn diverged_training_says_what_was_spent() {
+        let certificate = |events: Vec<CountedEvent>, delta: f64| {
+            let (adjacency, delta) = (Adjacency::ReplaceOne, Delta::new(delta).unwrap());
+            Certificate::issue(events, adjacency, Trust::Central, delta, "train: dp-sgd").unwrap()
+        };
+        let event = Event::Gaussian { noise_multiplier: NoiseMultiplier::new(8.0).unwrap() };
+        let paid = certificate(vec![CountedEvent::new(event, Steps::ONE)], 1e-6);
+        let free = certificate(Vec::new(), 0.0);
+        let diverged = |options: &str, certificate: &Certificate| {
+            let words = format!("train --target y --out model.json {options}");
+            let failure =
+                Words::try_parse_from(words.split_whitespace()).unwrap().train.diverged(certificate);
+            (failure.code(), failure.message().to_string(), failure.hint().unwrap().to_string())
+        };
+        let (code, message, hint) = diverged("--learning-rate 3", &paid);
+        assert!(
+            code == 1 && message.contains("training diverged") && message.contains("at delta 1e-6 was spent")
+        );
+        assert!(hint.contains("--learning-rate"), "{hint}");
+        assert!(diverged("--l2 3", &paid).2.contains("--l2"));
+        let (code, _, hint) = diverged("", &paid);
+        assert!(code == 1 && hint.contains("--algorithm auto"), "{hint}");
+        // Nothing was paid: an option that was given is bad input, and nothing else is.
+        let (code, message, _) = diverged("--learning-rate 3", &free);
+        assert!(code == 2 && message.contains("nothing was spent"), "{message}");
+        assert_eq!(diverged("", &free).0, 1);
+    }
 }

@@ -219,7 +219,13 @@ impl UpdateRule for Filter {
         Some(steps)
     }
 
+    fn rehearsed_steps(&self, steps: u64, _: bool) -> u64 {
+        // The first estimate comes after the steps that stay at the start.
+        steps.min(self.held_steps() + 1)
+    }
+
     fn begin(&self, start: &[f64]) -> Box<dyn Update + '_> {
+        self.doubted.store(false, Ordering::Relaxed);
         let knowledge = &self.knowledge;
         let start_turned = knowledge.geometry.turn(start);
         let mut estimate = Estimate {

@@ -9,8 +9,9 @@ use crate::train::algorithm::{MIXING, smooth_only};
 use crate::train::auto::{FEWEST_ROWS, LEAST_SHARE, came_to, tell};
 use crate::train::batches::shuffle;
 use crate::train::gain::{Gain, Hopeless, Measurements};
-use crate::train::gradient::Gradient;
+use crate::train::gradient::{Gradient, clip_norm_of_step};
 use crate::train::recipe::{entry, source_of};
+use crate::train::sgd::{LARGEST_WEIGHT, overflow_of_first_steps};
 use crate::train::{
     Algorithm, Conduct, Progress, PublicRows, PublicUse, Recipe, ThrowAway, Trained, TrainingData,
 };
@@ -131,17 +132,29 @@ impl Run<'_> {
         let (recipe, steps) = (self.recipe, self.groups as u64);
         let (mut model, first_clip_norm) = (gain.start(recipe), gain.first_clip_norm());
         let (rule, verdict) = gain.into_update();
-        let mut update = rule.begin(&model.weights);
         let sampling = Sampling::OnePass { blocks: steps };
         on_step(Progress { step: 0, steps, sampling, is_streamed: false, model: &model });
+        // Before anybody is asked.
+        let door = Door::Scores(recipe.loss);
+        let first = rule.begin(&model.weights).clip_norm().unwrap_or(first_clip_norm);
+        Gradient { door, model: &model, clip_norm: first }.check(people.width())?;
+        let mut rehearsal = rule.begin(&model.weights);
+        let typical = (randomizer.cap().mean_square() / model.weights.len() as f64).sqrt() * first;
+        for step in 1..=rule.rehearsed_steps(steps, false) {
+            rehearsal.advance(step, &vec![typical; model.weights.len()], recipe.domain);
+            if !rehearsal.iterate().iter().all(|w| w.abs() < LARGEST_WEIGHT) {
+                return Err(overflow_of_first_steps());
+            }
+        }
+        let mut update = rule.begin(&model.weights);
         let people = people.recorded(conduct.record.take());
         let mut interview = people.interview(randomizer, conduct.randomness, &mut *ledger_of(conduct))?;
         let mut order: Vec<usize> = (0..interview.people()).collect();
         shuffle(&mut order, &mut 1);
         for (step, group) in (1..).zip(groups(&order, self.groups)) {
             update.query_into(step, &mut model.weights);
-            let clip_norm = update.clip_norm().unwrap_or(first_clip_norm);
-            let at = Gradient { door: Door::Scores(recipe.loss), model: &model, clip_norm };
+            let clip_norm = clip_norm_of_step(update.clip_norm(), first_clip_norm);
+            let at = Gradient { door, model: &model, clip_norm };
             let question = at.of_scores(recipe.loss)?;
             let mut mean = vec![0.0; model.weights.len()];
             for &person in group {

@@ -12,6 +12,8 @@ use semidp_core::{BlockSource, InMemory, Interview, Ledger, People, Randomizer, 
 
 /// Iterates are shown about so many times.
 const LOOKS: usize = 200;
+/// Weights whose squares are far inside the range of a double.
+const LARGEST_LENGTH: f64 = 1e150;
 
 /// How far the best model can be from the start, and how fast steps go.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -78,14 +80,16 @@ impl LocalSgd<'_> {
         ledger: &mut dyn Ledger,
         on_step: &mut dyn FnMut(u64, &[f64]),
     ) -> Result<Trained> {
+        let (asked, volunteers) = (people.len(), public.map_or(0, PublicRows::len));
+        let pace = self.pace(asked as u64, volunteers as u64)?;
+        let mut order: Vec<usize> = (0..asked + volunteers).collect();
+        shuffle(&mut order, &mut self.order_seed.clone());
+        self.rehearse(&pace, order.iter().map(|person| *person < asked))?;
         let mut interview = people.interview(self.randomizer.clone(), randomness, ledger)?;
-        let (people, volunteers) = (interview.people(), public.map_or(0, PublicRows::len));
-        let pace = self.pace(people as u64, volunteers as u64)?;
+        let people = interview.people();
         let mut walk = pace.begin();
         let mut model = self.start.clone();
         let (mut sum, mut weights) = (vec![0.0; model.weights.len()], 0.0);
-        let mut order: Vec<usize> = (0..people + volunteers).collect();
-        shuffle(&mut order, &mut self.order_seed.clone());
         for (done, &person) in order.iter().enumerate() {
             let is_private = person < people;
             let Step { size, weight } = walk.next(is_private);
@@ -102,15 +106,52 @@ impl LocalSgd<'_> {
                 on_step(done as u64, &model.weights);
             }
         }
-        if weights == 0.0 {
-            return Err(Error::invalid("private", "no rows", "given, or there must be public rows"));
-        }
         let mean = sum.into_iter().map(|sum| sum / weights).collect();
         Ok(Trained {
             model: self.start.with_weights(mean),
             certificate: interview.finish(),
             alpha: pace.crowd().private_share(),
         })
+    }
+
+    /// Refuses a run that public facts alone decide to fail, before anybody is asked: one whose first question the kernel refuses, whose
+    /// steps are no numbers or zero, or whose iterates overflow with gradients as long as their root mean square.
+    fn rehearse(&self, pace: &Pace, order: impl Iterator<Item = bool>) -> Result<()> {
+        let at = Gradient { door: Door::Scores(self.loss), model: &self.start, clip_norm: self.clip_norm };
+        at.check(self.start.features + 1)?;
+        let length = |weights: &[f64]| weights.iter().map(|w| w * w).sum::<f64>().sqrt();
+        let start = length(&self.start.weights);
+        let farthest = start + self.domain.reach(&self.start.weights);
+        let crowd = pace.crowd();
+        let mut walk = pace.begin();
+        let (mut longest, mut weights) = (start, 0.0);
+        let mut is_empty = true;
+        for is_private in order {
+            is_empty = false;
+            let Step { size, weight } = walk.next(is_private);
+            let gradient = if is_private { crowd.private_square } else { crowd.public_square }.sqrt();
+            longest = (1.0 - size * self.l2).abs() * longest + size * gradient;
+            weights += weight;
+            let is_possible = size > 0.0 && size.is_finite() && weight > 0.0 && longest < LARGEST_LENGTH;
+            if !(is_possible && weights.is_finite()) {
+                return Err(self.impossible(size));
+            }
+            longest = longest.min(farthest);
+        }
+        if is_empty {
+            return Err(Error::invalid("private", "no rows", "given, or there must be public rows"));
+        }
+        Ok(())
+    }
+
+    /// Which option to change if steps are zero, or iterates overflow.
+    fn impossible(&self, size: f64) -> Error {
+        let requirement = "such that steps are larger than zero and iterates do not overflow";
+        match self.speed {
+            Speed::Given(step) if self.l2 == 0.0 => Error::invalid("learning-rate", step, requirement),
+            _ if self.l2 > 0.0 => Error::invalid("l2", self.l2, requirement),
+            _ => Error::invalid("domain", format!("one that leads to a step of {size}"), requirement),
+        }
     }
 
     fn of_private(

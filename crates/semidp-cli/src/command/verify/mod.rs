@@ -1,11 +1,14 @@
 //! `semidp verify`: whether what a certificate claims follows from its events.
 
+mod claims;
+
 use crate::failure::Failure;
 use crate::number;
 use crate::output::Output;
 use crate::report::bound;
 use crate::signing::{self, PublicKey};
 use crate::{file, table};
+use claims::{Comparison, Document};
 use clap::Args;
 use semidp_accounting::{Arithmetic, Certificate, Epsilon, Error, RandomSource, Verdict};
 use serde_json::{Value, json};
@@ -23,7 +26,7 @@ pub struct Verify {
     #[arg(value_name = "CERTIFICATE")]
     certificate: PathBuf,
 
-    /// The institution's public key: what it did not sign, or was altered since, is not valid
+    /// The institution's public key, which must have signed the certificate; values beside the certificate are not signed
     #[arg(long, value_name = "PUBLIC_KEY")]
     signer: Option<PathBuf>,
 
@@ -33,14 +36,14 @@ pub struct Verify {
 }
 
 impl Verify {
-    /// Answers; a certificate that does not hold is a failure.
+    /// Prints what was checked and found; a certificate that does not hold is a failure.
     pub fn run(self, output: &Output) -> Result<(), Failure> {
         let text = file::read("CERTIFICATE", &self.certificate)?;
-        let (certificate, claims) =
-            parse(&text).map_err(|error| Failure::from(error).about("CERTIFICATE"))?;
+        let document = claims::parse(&text).map_err(|error| error.about("CERTIFICATE"))?;
+        let certificate = &document.certificate;
         let signer = self.signer.as_deref().map(PublicKey::open).transpose()?;
-        let finding = Finding::of(&certificate, &claims, signer.as_ref(), self.allow_seeded)?;
-        output.answer(&finding.json(&certificate), || finding.table(&certificate))?;
+        let finding = Finding::of(&document, signer.as_ref(), self.allow_seeded)?;
+        output.answer(&finding.json(certificate), || finding.table(certificate))?;
         if self.allow_seeded && certificate.random_source == RandomSource::Seeded {
             output.warn("the noise came from a seed: not private against anyone who knows it");
         }
@@ -51,17 +54,6 @@ impl Verify {
     }
 }
 
-/// A certificate alone, or an answer with a certificate in it. The answer is returned too, as it
-/// makes claims of its own.
-fn parse(text: &str) -> Result<(Certificate, Value), Error> {
-    let value: Value = serde_json::from_str(text)
-        .map_err(|error| Error::MalformedCertificate { reason: format!("not JSON: {error}") })?;
-    match value.get("certificate") {
-        Some(inner) => Ok((Certificate::from_value(inner.clone())?, value)),
-        None => Ok((Certificate::from_value(value)?, Value::Null)),
-    }
-}
-
 /// What checking found.
 struct Finding {
     /// None if the events give no guarantee at all.
@@ -69,15 +61,13 @@ struct Finding {
     objections: Vec<String>,
     /// Whether the signature was checked against a key that the caller trusts.
     has_signer: bool,
+    /// Fields beside the certificate that it says nothing of, such as the values of a mean; None if there is nothing beside it.
+    not_checked: Option<Vec<String>>,
 }
 
 impl Finding {
-    fn of(
-        certificate: &Certificate,
-        claims: &Value,
-        signer: Option<&PublicKey>,
-        allow_seeded: bool,
-    ) -> Result<Self, Failure> {
+    fn of(document: &Document, signer: Option<&PublicKey>, allow_seeded: bool) -> Result<Self, Failure> {
+        let certificate = &document.certificate;
         let verdict = if allow_seeded { certificate.verify_allowing_seeded() } else { certificate.verify() };
         let (verdict, mut objections) = match verdict {
             Ok(verdict) => {
@@ -90,9 +80,22 @@ impl Finding {
             }
             Err(error) => (None, vec![format!("the events do not support the claim: {error}")]),
         };
-        objections.extend(overstatements(certificate, claims));
+        let comparison = document.beside.as_ref().map(|beside| claims::compare(certificate, beside));
+        let (more, not_checked) = match comparison {
+            Some(Comparison { objections, not_checked }) => (objections, Some(not_checked)),
+            None => (Vec::new(), None),
+        };
+        objections.extend(more);
         objections.extend(signing::objection(certificate, signer)?);
-        Ok(Self { verdict, objections, has_signer: signer.is_some() })
+        Ok(Self { verdict, objections, has_signer: signer.is_some(), not_checked })
+    }
+
+    /// What a signature says something about.
+    fn covered_by_signature(&self) -> &'static str {
+        match self.not_checked {
+            Some(_) => "the certificate, not the values beside it",
+            None => "every field of the certificate",
+        }
     }
 
     fn json(&self, certificate: &Certificate) -> Value {
@@ -100,7 +103,7 @@ impl Finding {
         let verdict = self.verdict.as_ref();
         let claims_something = guarantee.epsilon != Epsilon::UNBOUNDED;
         let figure = |epsilon: Option<Epsilon>| json!(epsilon.map(Epsilon::get));
-        json!({
+        let mut answer = json!({
             "valid": self.objections.is_empty(),
             "epsilon": figure(verdict.map(|verdict| verdict.epsilon)),
             "claimed_epsilon": guarantee.epsilon.get(),
@@ -122,7 +125,14 @@ impl Finding {
             "signed_by": certificate.signature.as_ref().map(|signature| &signature.public_key),
             "signer_checked": self.has_signer,
             "objections": self.objections,
-        })
+        });
+        if certificate.signature.is_some() {
+            answer["signature_covers"] = json!(self.covered_by_signature());
+        }
+        if let Some(names) = &self.not_checked {
+            answer["not_checked"] = json!(names);
+        }
+        answer
     }
 
     fn table(&self, certificate: &Certificate) -> String {
@@ -180,6 +190,12 @@ impl Finding {
             }
         };
         row("signed by".into(), signature);
+        if certificate.signature.is_some() {
+            row("the signature covers".into(), self.covered_by_signature().into());
+        }
+        if let Some(names) = self.not_checked.as_ref().filter(|names| !names.is_empty()) {
+            row("not checked".into(), format!("the values beside the certificate: {}", names.join(", ")));
+        }
         for outside in &certificate.not_covered {
             row("not covered".into(), outside.clone());
         }
@@ -194,47 +210,4 @@ impl Finding {
         }
         table::facts(rows)
     }
-}
-
-/// Claims of the surrounding answer that go beyond its certificate.
-fn overstatements(certificate: &Certificate, claims: &Value) -> Vec<String> {
-    let guarantee = &certificate.guarantee;
-    let mut objections = Vec::new();
-    let rho = guarantee.rho.map(|rho| rho.get());
-    for (name, certified) in
-        [("epsilon", Some(guarantee.epsilon.get())), ("delta", Some(guarantee.delta.get())), ("rho", rho)]
-    {
-        if let (Some(stated), Some(certified)) = (claims.get(name).and_then(Value::as_f64), certified)
-            && stated < certified
-        {
-            objections.push(format!("{name}: the answer states {stated}, its certificate {certified}"));
-        }
-    }
-    if let Some(stated) = claims.get("adjacency").and_then(Value::as_str)
-        && stated != guarantee.adjacency.name()
-    {
-        let certified = guarantee.adjacency;
-        objections.push(format!("adjacency: the answer states {stated}, its certificate {certified}"));
-    }
-    for (name, certified) in parameters(certificate) {
-        if let Some(stated) = claims.get(name).and_then(Value::as_f64)
-            && stated != certified
-        {
-            objections.push(format!("{name}: the answer states {stated}, its certificate {certified}"));
-        }
-    }
-    objections
-}
-
-/// What the certificate says of the parameters that an answer repeats, because whoever reads the
-/// answer will run with them.
-fn parameters(certificate: &Certificate) -> Vec<(&'static str, f64)> {
-    let mut parameters = vec![("steps", certificate.releases as f64)];
-    if let [only] = &certificate.events[..]
-        && let Ok(event) = serde_json::to_value(&only.event)
-    {
-        let named = |name| Some((name, event.get(name)?.as_f64()?));
-        parameters.extend(["noise_multiplier", "sample_rate"].into_iter().filter_map(named));
-    }
-    parameters
 }
