@@ -195,7 +195,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         self._check_own_parameters(X_public is not None)
         _tables.refuse_shared(X, X_public)
         numeric = self._numeric(X, X_public)
-        X, y = self._validated(X, y, numeric)
+        X, y = self._validated(X, y, numeric, _tables.width_of(X_public, self.schema, has_label=True))
         if X_public is not None:
             X_public, y_public = self._validated_public(X_public, y_public, numeric is not None)
         self._encode_labels(y, y_public, not_covered)
@@ -353,21 +353,21 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                 raise InvalidParameterError(f"{name} must be given with {other}", parameter=name)
         return X_public, y_public
 
-    def _validated(self, X: Any, y: Any, numeric: list[bool] | None) -> tuple[Any, Any]:
+    def _validated(self, X: Any, y: Any, numeric: list[bool] | None, width: int | None) -> tuple[Any, Any]:
         """Private rows as a matrix of numbers where they lie, or as the data frame that they are; and a label each."""
         if y is None:
             raise InvalidParameterError(
                 f"requires y to be passed, but the target y is None: {type(self).__name__} needs labels", parameter="y"
             )
-        X = self._read(X, numeric, reset=True)
+        X = self._read(X, numeric, width, reset=True)
         return X, label_vector(y, _tables.rows_of(X), "y", self.strict, self._is_counted())
 
     def _is_counted(self) -> bool:
         """Whether the number of private rows is public."""
         return self.adjacency != "add-remove"
 
-    def _read(self, X: Any, numeric: list[bool] | None, *, reset: bool) -> Any:
-        """Rows to be protected, or to be predicted: of the right shape, and finite if the check is strict."""
+    def _read(self, X: Any, numeric: list[bool] | None, width: int | None, *, reset: bool) -> Any:
+        """Rows to be protected, or to be predicted: of the right shape, and finite if the check is strict. Lists have rows of this width."""
 
         def checked(read: Callable[[], Any]) -> Any:
             return without_values("X", read, self._is_counted())
@@ -382,7 +382,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             return checked(lambda: check_array(data, input_name="X", **self._checks()))
         if numeric is not None:
             raise InvalidParameterError("X must be a data frame, as X_public is", parameter="X")
-        data = X if self.strict else coerced(X)
+        data = X if self.strict else coerced(X, width)
         return checked(lambda: validate_data(self, data, reset=reset, **self._checks()))
 
     def _checks(self) -> dict[str, Any]:
@@ -532,7 +532,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         if "indicator" in kinds:
             meant = {column["name"]: column["kind"] for column in json.loads(self.model_)["schema"]["columns"]}
             numeric = [meant[name] == "number" for name in self._column_names()]
-        X = self._read(_tables.whole(X), numeric, reset=False)
+        X = self._read(_tables.whole(X), numeric, self.n_features_in_, reset=False)
         return _native.Model(self.model_).scores(_tables.table(X, self._column_names(), numeric=numeric))
 
     def save_model(self, path: str | os.PathLike[str]) -> None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from . import _native
+from . import _cells, _native
 from .errors import InvalidParameterError, ShapeError, UnsupportedTypeError
 
 #: The name of the label among the columns.
@@ -114,6 +114,14 @@ def is_numeric(column: Any) -> bool:
     return _NUMBERS.match(type_name(column)) is not None
 
 
+def refuse_other_types(column: Any, column_name: str, name: str) -> None:
+    """Refuses a column of a frame whose type says that it holds neither numbers nor text."""
+    if not is_numeric(column) and not _TEXT.match(type_name(column)):
+        raise UnsupportedTypeError(
+            f"{name} must have columns of numbers or text; column {column_name} is of type {type_name(column)}", parameter=name
+        )
+
+
 def numbers_of_schema(schema: Any) -> dict[str, bool]:
     """Which columns a schema, or the file of one, says to be numbers. Nothing of what is no schema: the command refuses that."""
     try:
@@ -132,58 +140,46 @@ def has_text(frame: Any) -> bool:
 
 def numbers_of(column: Any) -> npt.NDArray[Any]:
     """A column of numbers as a vector, missing ones NaN. Of text, what reads as a number; nothing is refused, and nothing told."""
-    if hasattr(column, "to_pylist"):
-        # Of Arrow: vectors with gaps have no other form that keeps them apart.
-        has_gaps = column.null_count > 0 or not is_numeric(column)
-        values = np.asarray(column.to_pylist(), dtype=object) if has_gaps else np.asarray(column)
-    elif hasattr(column, "array") and getattr(column.dtype, "na_value", None) is not None and hasattr(column, "to_numpy"):
-        # Of pandas, with a mask.
-        values = column.to_numpy(dtype=object) if not is_numeric(column) else column.to_numpy(dtype=np.float64, na_value=np.nan)
-    else:
-        values = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
+    values = _values(column)
     if values.dtype in (np.float32, np.float64):
-        return np.asarray(values)
-    if values.dtype.kind in "biuf":
-        return values.astype(np.float64)
-    return np.array([_number(value) for value in values], dtype=np.float64)
+        return values
+    if values.dtype.kind in "biufOUS":
+        return _cells.floats(values)
+    return np.full(len(values), np.nan)
 
 
-def _number(value: Any) -> float:
-    """A number, or NaN."""
-    try:
-        return float("nan") if is_missing(value) else float(value)
-    except Exception:  # whatever a cell does when it is asked for a number
-        return float("nan")
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a cell stands for nothing: ``None``, NaN, or what pandas has for it."""
-    return value is None or (isinstance(value, float) and value != value) or type(value).__name__ in ("NAType", "NaTType")
+def _values(column: Any) -> npt.NDArray[Any]:
+    """A column as its library has it: numbers where its type says that it holds them, and else cells. Gaps change no other cell."""
+    if isinstance(column, np.ndarray):
+        return column
+    is_number = is_numeric(column)
+    with _cells.quiet():
+        if is_number and hasattr(column, "to_pylist"):
+            # Of Arrow: vectors with gaps have no other form that keeps them apart.
+            return np.asarray(column) if column.null_count == 0 else _cells.objects(_cells.of_column(column))
+        if is_number and hasattr(column, "array") and getattr(column.dtype, "na_value", None) is not None:
+            # Of pandas, with a mask.
+            return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+        if is_number:
+            return np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
+    return _cells.objects(_cells.of_column(column))
 
 
 def categories_of(column: Any) -> tuple[npt.NDArray[np.int32], list[str]]:
     """A column of text as codes and values, −1 where a cell is missing."""
-    values = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
     known: dict[str, int] = {}
-    codes = np.empty(len(values), dtype=np.int32)
-    for place, value in enumerate(values):
-        codes[place] = -1 if is_missing(value) else known.setdefault(_text(value), len(known))
-    return codes, list(known)
-
-
-def _text(value: Any) -> str:
-    """A cell as text: a whole number has no point, whatever type other cells gave its column."""
-    if isinstance(value, (float, np.floating)) and float(value).is_integer():
-        value = int(value)
-    # What is no Unicode is replaced: an error about it would quote the cell.
-    return str(value).encode("utf-8", "replace").decode()
+    with _cells.quiet():
+        texts = [_cells.text(cell) for cell in _cells.of_column(column)]
+    codes = [-1 if text is None else known.setdefault(text, len(known)) for text in texts]
+    return np.array(codes, dtype=np.int32), list(known)
 
 
 def matrix(data: Any) -> npt.NDArray[Any]:
     """A matrix of float32 or float64, the very array if it is one that can be read where it lies."""
     array = np.asarray(data)
     if array.dtype not in (np.float32, np.float64):
-        array = array.astype(np.float64)
+        with _cells.quiet():
+            array = array.astype(np.float64)
     if array.ndim == 1:
         array = array[:, None]
     fits = array.flags.aligned and array.dtype.isnative and all(
@@ -198,6 +194,25 @@ def _matrix_or_none(data: Any) -> npt.NDArray[Any] | None:
         return matrix(data)
     except (TypeError, ValueError):
         return None
+
+
+def width_of(public: Any, schema: Any = None, has_label: bool = False) -> int | None:
+    """The number of columns by public facts: by public rows, or else by a schema. ``None`` without either."""
+    if public is not None:
+        if is_frame(public):
+            return len(frame_names(public))
+        if hasattr(public, "shape"):
+            return int(public.shape[1]) if len(public.shape) == 2 else 1
+        first = next(iter(public), None)
+        return len(first) if isinstance(first, Sized) and not isinstance(first, str) else 1
+    names = [] if schema is None else [name for name in numbers_of_schema(schema) if not has_label or name != LABEL]
+    return width_of_names(names) or len(names) or None
+
+
+def width_of_names(names: Sequence[str]) -> int | None:
+    """The number of columns of an array that has all of these; ``None`` of other names than those of arrays, ``x0``, ``x1``, ..."""
+    places = [name.removeprefix("x") for name in names]
+    return 1 + max(map(int, places)) if places and all(place.isdecimal() for place in places) else None
 
 
 def rows_of(data: Any) -> int:
@@ -225,10 +240,7 @@ def table(
             if numeric is not None and numeric[place] is None:
                 continue
             column = frame_column(data, place)
-            if not is_numeric(column) and not _TEXT.match(type_name(column)):
-                raise UnsupportedTypeError(
-                    f"{name} must have columns of numbers or text; column {column_name} is of type {type_name(column)}", parameter=name
-                )
+            refuse_other_types(column, column_name, name)
             if is_numeric(column) if numeric is None else numeric[place]:
                 made.add_numbers([column_name], matrix(numbers_of(column)))
             else:
