@@ -114,7 +114,7 @@ def coerced(X: Any, width: int | None = None, name: str = "X") -> Any:
     Rows in a list have as many cells as public facts say, ``width``; see :func:`semidp._cells.matrix_of`.
     """
     if _tables.is_sparse(X):
-        return X
+        return _tables.by_rows(X, name)
     if _tables.is_frame(X):
         places = range(len(_tables.frame_names(X)))
         columns = [_tables.frame_column(X, place) for place in places]

@@ -188,6 +188,72 @@ def matrix(data: Any) -> npt.NDArray[Any]:
     return array if fits else np.require(array.astype(array.dtype.newbyteorder("="), copy=False), requirements=["C", "A"])
 
 
+def by_rows(data: Any, name: str) -> Any:
+    """A sparse matrix compressed by rows, that lists each column of a row once and in order.
+
+    What its arrays must be for their lengths and offsets is checked before SciPy follows them. An entry that is in no row or column of the matrix is
+    left out: that of a private row is no reason to refuse all others.
+    """
+    if data.shape[1] > np.iinfo(np.int32).max:
+        raise ShapeError(f"{name} must have fewer than 2^31 columns", parameter=name)
+    if data.format in ("csr", "csc", "bsr"):
+        data = _within(data, name)
+    elif data.format == "coo":
+        data = _coordinates_within(data, name)
+    # Other formats hold no offsets; what they make may still have entries beyond the last column.
+    rows = data if data.format == "csr" else _within(data.tocsr(), name)
+    if rows.dtype not in (np.float32, np.float64) and rows.dtype.kind in "biufOUS":
+        rows = _compressed(rows, _cells.floats(rows.data), rows.indices, rows.indptr)
+    # A copy that knows nothing yet of its order, whatever was said of the matrix.
+    rows = _compressed(rows, rows.data, rows.indices, rows.indptr)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows
+
+
+def _compressed(like: Any, data: Any, indices: Any, indptr: Any) -> Any:
+    """A matrix of the same format and shape with other arrays. Nothing of them is looked at."""
+    made = like.__class__(like.shape, blocksize=like.blocksize) if like.format == "bsr" else like.__class__(like.shape)
+    made.data, made.indices, made.indptr = data, indices, indptr
+    return made
+
+
+def _within(data: Any, name: str) -> Any:
+    """A compressed matrix whose entries are all within its shape."""
+    major, minor = data.shape if data.format != "csc" else data.shape[::-1]
+    if data.format == "bsr":
+        major, minor = major // data.blocksize[0], minor // data.blocksize[1]
+    indptr, indices, entries = (np.asarray(part) for part in (data.indptr, data.indices, data.data))
+    if (
+        any(part.ndim != 1 or part.dtype.kind not in "iu" for part in (indptr, indices))
+        or len(indptr) != major + 1
+        or len(entries) < len(indices)
+        or indptr[0] != 0
+        or int(indptr[-1]) > len(indices)
+        or bool(np.any(indptr[1:] < indptr[:-1]))
+    ):
+        raise ShapeError(f"{name} must have offsets that increase from 0 to the number of its entries, one more than it has rows", parameter=name)
+    indices, entries = indices[: indptr[-1]], entries[: indptr[-1]]
+    is_within = (indices >= 0) & (indices < minor)
+    if not is_within.all():
+        # As many as come before each offset.
+        indptr = np.concatenate([[0], np.cumsum(is_within)])[indptr]
+        indices, entries = indices[is_within], entries[is_within]
+    elif len(entries) == len(data.data) and len(indices) == len(data.indices):
+        return data
+    kind = np.int64 if max(minor, len(indices)) > np.iinfo(np.int32).max else np.int32
+    return _compressed(data, entries, indices.astype(kind), indptr.astype(kind))
+
+
+def _coordinates_within(data: Any, name: str) -> Any:
+    """The same of a list of coordinates."""
+    if not len(data.row) == len(data.col) == len(data.data):
+        raise ShapeError(f"{name} must have a row and a column for each entry", parameter=name)
+    is_within = (data.row >= 0) & (data.row < data.shape[0]) & (data.col >= 0) & (data.col < data.shape[1])
+    return data if is_within.all() else data.__class__((data.data[is_within], (data.row[is_within], data.col[is_within])), shape=data.shape)
+
+
 def _matrix_or_none(data: Any) -> npt.NDArray[Any] | None:
     """What NumPy says of a cell that it cannot convert quotes the cell, so that nothing of it is kept, not even as a context."""
     try:
@@ -247,16 +313,7 @@ def table(
                 codes, values = categories_of(column)
                 made.add_category(column_name, codes.tolist(), values)
     elif is_sparse(data):
-        data = data.tocsr()
-        if not data.has_canonical_format:
-            data = data.copy()
-            data.sum_duplicates()
-        if data.dtype not in (np.float32, np.float64):
-            data = data.astype(np.float64)
-        if data.nnz and not 0 <= int(data.indices.min()) <= int(data.indices.max()) < data.shape[1]:
-            raise ShapeError(f"{name} must have column indices within its width", parameter=name)
-        if data.shape[1] > np.iinfo(np.int32).max:
-            raise ShapeError(f"{name} must have fewer than 2^31 columns", parameter=name)
+        data = by_rows(data, name)
         names = names if names is not None else [f"x{place}" for place in range(data.shape[1])]
         made.add_sparse(
             names,
