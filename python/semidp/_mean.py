@@ -85,7 +85,8 @@ def mean(
     idealised : lets ``estimator="auto"`` take K-norm noise, whose guarantee holds for real numbers.
     confidence : that of the intervals.
     schema : what columns mean, as a dictionary or the path of a file; learned from the public rows by default.
-    ledger, dataset : a ledger to debit first, and the name of the private rows in it.
+    ledger, dataset : a ledger to debit first, and the name of the private rows in it. If a warning that is an error, Ctrl-C or a kill comes between
+        the debit and the answer, the same call with the same rows gives the same answer, and spends nothing more.
     random_state : ``None`` draws noise from the operating system's generator. A number makes it reproducible, for tests: the result is
         **not private** then.
     threads : one a core by default; makes no difference to the result.
@@ -140,7 +141,7 @@ def mean(
             "threads": threads,
             "strict": strict,
         }
-        return MeanAnswer(ask("mean", options, tables))
+        return ask("mean", options, tables, MeanAnswer)
 
 
 def width_of(public: Any, schema: Any, columns: Any) -> int | None:

@@ -217,7 +217,7 @@ def aggregate(
             "epsilon": epsilon,
             "radius": radius,
         }
-        return MeanAnswer(ask("local aggregate", options, tables))
+        return ask("local aggregate", options, tables, MeanAnswer)
 
 
 def _report_files(reports: Any, files: Files) -> list[str]:
