@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
@@ -162,7 +162,21 @@ def objects(cells: Iterable[Any]) -> npt.NDArray[Any]:
     return made
 
 
-def labels_of(listed: Sequence[Any]) -> npt.NDArray[Any]:
+def is_list(values: Any) -> bool:
+    """Whether it is a collection of Python without a type for all of its members: a list, a tuple, a deque, ..."""
+    if isinstance(values, (list, tuple)):
+        return True
+    has_type = any(hasattr(values, name) for name in ("dtype", "__array__", "__array_interface__", "__dataframe__", "__arrow_c_array__"))
+    if has_type or isinstance(values, _NO_ROWS) or not isinstance(values, Collection):
+        return False
+    try:
+        memoryview(values)  # type: ignore[arg-type]
+    except TypeError:
+        return True
+    return False
+
+
+def labels_of(listed: Iterable[Any]) -> npt.NDArray[Any]:
     """A vector of labels as they are. One in a list or tuple of its own is that label."""
     return objects(label[0] if type(label) in (list, tuple) and len(label) == 1 else label for label in listed)
 

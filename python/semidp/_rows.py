@@ -96,7 +96,7 @@ def label_array(values: Any) -> npt.NDArray[Any]:
     """Labels as an array. What its container declares to be numbers is that; in everything else a label is what it is, whatever others are."""
     if isinstance(values, np.ndarray):
         return values
-    if isinstance(values, (list, tuple)):
+    if _cells.is_list(values):
         return _cells.labels_of(values)
     if _tables.is_frame(values) and len(_tables.frame_names(values)) == 1:
         values = _tables.frame_column(values, 0)
@@ -123,9 +123,14 @@ def coerced(X: Any, width: int | None = None, name: str = "X") -> Any:
             return X
         for column, column_name in zip(columns, _tables.frame_names(X), strict=True):
             _tables.refuse_other_types(column, column_name, name)
-        return np.column_stack([_tables.numbers_of(column) for column in columns])
-    if isinstance(X, (list, tuple)):
-        rows = _cells.matrix_of(X, width)
+        numbers = [_tables.numbers_of(column) for column in columns]
+        # One cell makes a column of pandas one of objects. That must not change the precision in which the others are read.
+        declared = {each.dtype for column, each in zip(columns, numbers, strict=True) if _tables.is_numeric(column)}
+        kind = np.float32 if declared == {np.dtype(np.float32)} else np.float64
+        with _cells.quiet():
+            return np.column_stack([each.astype(kind, copy=False) for each in numbers])
+    if _cells.is_list(X):
+        rows = _cells.matrix_of(list(X), width)
         if rows is None:
             raise ShapeError(
                 f"{name} must have rows of one length: no number of cells is that of more than half of the rows",

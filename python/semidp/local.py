@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import _native, _tables
+from . import _cells, _native, _tables
 from ._ask import Answer, Certificate, ask
 from ._parameters import seed_of
 from ._files import Files, is_path
@@ -102,7 +102,7 @@ def randomize(
     """
     _tables.refuse_shared(X, X_public)
     public = prepared(X_public, "X_public")
-    X = coerced(X, width_of(public, schema, columns)) if isinstance(X, (list, tuple)) else X
+    X = coerced(X, width_of(public, schema, columns)) if _cells.is_list(X) else X
     rows = prepared(X, "X")
     if rows is not None and not _tables.is_frame(X) and np.ndim(X) == 1:
         raise ShapeError("X must be a matrix, a row for each person: [row] for one of them, X[:, None] for one column", parameter="X")

@@ -7,6 +7,7 @@ import fractions
 import itertools
 import traceback
 import warnings
+from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -103,6 +104,7 @@ def test_a_search_of_arrays_finds_what_single_labels_find() -> None:
 
 
 def test_the_classes_of_some_labels() -> None:
+    assert place(np.array(["a", "1"]), _rows.label_array(deque(["a", 1, 2.5, "1.0"]))) == [0, 1, -1, 1]
     assert place(np.array(["a", "b"]), _rows.label_array(["a", 1, np.str_("b"), None, ["a"], "c"])) == [0, -1, 1, -1, 0, -1]
     assert place(np.array([0, 1]), _rows.label_array([1, 1.0, True, "1", "1.0", np.int8(1), b"1", 1.5, None, 1j])) == [1] * 6 + [-1] * 4
     assert place(np.array([0.1, 1.0]), _rows.label_array([0.1, np.float32(0.1)])) == [0, -1]
@@ -111,8 +113,8 @@ def test_the_classes_of_some_labels() -> None:
 
 @pytest.mark.parametrize(
     "made",
-    [list, tuple, _cells.objects, lambda cells: [[cell] for cell in cells], lambda cells: pd.Series(_cells.objects(cells), dtype=object), lambda cells: pd.DataFrame({"a": _cells.objects(cells)})],
-    ids=["list", "tuple", "objects", "rows", "series", "frame"],
+    [list, tuple, deque, _cells.objects, lambda cells: [[cell] for cell in cells], lambda cells: pd.Series(_cells.objects(cells), dtype=object), lambda cells: pd.DataFrame({"a": _cells.objects(cells)})],
+    ids=["list", "tuple", "deque", "objects", "rows", "series", "frame"],
 )
 def test_the_number_of_a_cell_is_its_own(made: Callable[[Any], Any]) -> None:
     alone = [_cells.number(cell) for cell in GRID]
@@ -143,6 +145,16 @@ def test_the_type_of_a_frame_changes_no_number() -> None:
     expected = np.column_stack([column.astype(np.float64) for column in columns.values()])
     for frame in (pd.DataFrame(columns), pd.DataFrame(columns).astype(object), pl.DataFrame(columns), pa.table(columns)):
         np.testing.assert_array_equal(np.asarray(_rows.coerced(frame)), expected)
+
+
+def test_a_column_of_objects_leaves_the_precision_of_the_others() -> None:
+    frame = pd.DataFrame(X.astype(np.float32), columns=list("abc"))
+    odd = frame.assign(a=pd.Series(with_first(frame["a"], "q"), dtype=object))
+    read = np.asarray(_rows.coerced(odd))
+    assert read.dtype == np.float32
+    np.testing.assert_array_equal(read[1:], frame.to_numpy()[1:])
+    np.testing.assert_array_equal(read[0], [np.nan, *frame.to_numpy()[0, 1:]])
+    assert np.asarray(_rows.coerced(frame.astype(object))).dtype == np.float64
 
 
 def test_rows_of_any_length() -> None:
