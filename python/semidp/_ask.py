@@ -171,7 +171,7 @@ def ask(
     tables: dict[str, _native.Table] | None = None,
     kind: type[Answer] = Answer,
 ) -> Answer:
-    """The answer of a command, of this class. Warnings point at whoever called the caller."""
+    """The answer of a command, of this class. Warnings point at the caller of the caller."""
     pending = None
     try:
         found, said, pending = _native.ask(words(command, options), tables or {})

@@ -463,7 +463,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
     def _train(
         self, tables: dict[str, _native.Table], label: str, names: list[str], not_covered: list[str]
-    ) -> tuple[str, _native.Told]:
+    ) -> tuple[str, _native.Parts]:
         has_public = "public" in tables
         if not has_public and self.algorithm in ("throw-away", "pda-md", "optimal-gain", "pda-first-order"):
             raise PublicDataRequiredError(f"X_public must be given for algorithm {self.algorithm!r}", parameter="X_public")

@@ -142,5 +142,5 @@ def coerced(X: Any, width: int | None = None, name: str = "X") -> Any:
         return _tables.numbers_of(X)
     try:
         return _cells.floats(np.asarray(X))
-    except Exception:  # no rows at all: whoever reads them next says so
+    except Exception:  # no rows at all, which the next check refuses
         return X

@@ -143,9 +143,10 @@ def numbers_of(column: Any) -> npt.NDArray[Any]:
     values = _values(column)
     if values.dtype in (np.float32, np.float64):
         return values
-    if values.dtype.kind in "biufOUS":
-        return _cells.floats(values)
-    return np.full(len(values), np.nan)
+    if values.dtype.kind not in "biufOUS":
+        return np.full(len(values), np.nan)
+    # Whatever form gaps give the column: a gap must not change the precision in which the other cells are read.
+    return _cells.floats(values).astype(np.float32 if type_name(column) in ("float", "float32") else np.float64, copy=False)
 
 
 def _values(column: Any) -> npt.NDArray[Any]:

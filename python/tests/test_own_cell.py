@@ -1,4 +1,4 @@
-"""What a cell counts as depends on that cell alone: not on its neighbours, and no error or warning tells of it."""
+"""What a cell counts as depends on that cell alone: not on its neighbours, and no error or warning reveals it."""
 
 from __future__ import annotations
 
@@ -155,6 +155,12 @@ def test_a_column_of_objects_leaves_the_precision_of_the_others() -> None:
     np.testing.assert_array_equal(read[1:], frame.to_numpy()[1:])
     np.testing.assert_array_equal(read[0], [np.nan, *frame.to_numpy()[0, 1:]])
     assert np.asarray(_rows.coerced(frame.astype(object))).dtype == np.float64
+
+
+def test_a_gap_leaves_the_precision_of_the_others() -> None:
+    for kind, made in ((np.float32, pa.float32()), (np.float64, pa.float64())):
+        for column in (pa.array([0.1, 0.2], type=made), pa.array([0.1, None], type=made), pa.chunked_array([[None, None]], type=made)):
+            assert _tables.numbers_of(column).dtype == _tables.numbers_of(pl.from_arrow(column)).dtype == kind
 
 
 def test_rows_of_any_length() -> None:

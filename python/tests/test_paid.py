@@ -58,9 +58,9 @@ def test_the_same_answer_comes_after_a_warning_that_was_an_error(ledger: Path, m
     ask = _native.ask
 
     def watched(*arguments: Any) -> Any:
-        told = ask(*arguments)
-        seen.append(told[0])
-        return told
+        parts = ask(*arguments)
+        seen.append(parts[0])
+        return parts
 
     monkeypatch.setattr(_native, "ask", watched)
     for action in ("error", "error", "ignore"):

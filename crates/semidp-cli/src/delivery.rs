@@ -153,7 +153,7 @@ impl Delivery {
         self.record.as_ref().is_some_and(|record| record.is_begun())
     }
 
-    /// Ends the run, once its answer is delivered. A program that asked ends a run that was paid for by itself, when it holds the answer.
+    /// Ends the run, once its answer is delivered. If a program asked and a ledger paid, the program ends it.
     pub fn hand_over(self, output: &Output) {
         match &self.record {
             Some(record) if record.is_begun() && output.is_captured() => {

@@ -100,7 +100,7 @@ pub struct Answer {
     pub json: Value,
     /// What anybody should know.
     pub warnings: Vec<String>,
-    /// The run, if a ledger paid for it. Whoever asked ends it as soon as the answer cannot be lost any more.
+    /// The run, if a ledger paid for it. The caller ends it once the answer cannot be lost any more.
     pub pending: Option<Pending>,
 }
 
@@ -132,8 +132,8 @@ pub fn train(
     Ok((saved, Answer { json, ..output.into_answer() }))
 }
 
-/// Writes what a program was answered, whole or not at all. A file that is there is replaced if it is of the same kind: an `answer` of `mean`, a
-/// `certificate` or a `model`. Of any other kind the caller knows what it replaces.
+/// Writes what a program was answered, whole or not at all. An existing file is replaced if it is of the same kind: an `answer` of
+/// `mean`, a `certificate` or a `model`. For every other kind the caller has to check what it replaces.
 pub fn save(path: &Path, kind: &str, text: &str) -> Result<(), Failure> {
     let kind = match kind {
         "answer" => Some(overwrite::Kind::Answer),

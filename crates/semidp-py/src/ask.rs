@@ -31,7 +31,7 @@ pub fn attach(
 }
 
 /// An answer, its warnings, and its run if a ledger paid for it.
-pub type Told<'py> = (Bound<'py, PyAny>, Vec<String>, Option<Pending>);
+pub type Parts<'py> = (Bound<'py, PyAny>, Vec<String>, Option<Pending>);
 
 /// A run that was paid for and whose answer may still be lost: until it is ended, the same call gives the same answer and spends
 /// nothing more.
@@ -61,7 +61,7 @@ impl Pending {
 }
 
 /// The parts of an answer as Python has them.
-pub fn told(py: Python<'_>, Answer { json, warnings, pending }: Answer) -> PyResult<Told<'_>> {
+pub fn parts(py: Python<'_>, Answer { json, warnings, pending }: Answer) -> PyResult<Parts<'_>> {
     let pending = pending.map(|run| Pending { run: Mutex::new(Some(run)) });
     Ok((to_python(py, &json)?, warnings, pending))
 }
@@ -74,7 +74,7 @@ pub fn ask<'py>(
     py: Python<'py>,
     words: Vec<String>,
     tables: BTreeMap<String, PyRefMut<'py, Table>>,
-) -> PyResult<Told<'py>> {
+) -> PyResult<Parts<'py>> {
     let has_tables = !tables.is_empty();
     let (words, attached) = attach(words, tables)?;
     let work = move || catch_unwind(AssertUnwindSafe(|| semidp_cli::ask(&words)));
@@ -97,7 +97,7 @@ pub fn ask<'py>(
     };
     drop(attached);
     py.check_signals()?;
-    told(py, outcome.map_err(|panic| raise_panic(py, &*panic))?.map_err(|failure| raise(py, &failure))?)
+    parts(py, outcome.map_err(|panic| raise_panic(py, &*panic))?.map_err(|failure| raise(py, &failure))?)
 }
 
 /// Writes an answer, a certificate or a model to a file, whole or not at all, and not over a file of another kind.

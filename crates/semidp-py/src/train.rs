@@ -1,6 +1,6 @@
 //! Training, with a callback after each step.
 
-use crate::ask::{Told, attach, told};
+use crate::ask::{Parts, attach, parts};
 use crate::error::{raise, raise_from, raise_panic};
 use crate::table::Table;
 use pyo3::prelude::*;
@@ -25,7 +25,7 @@ pub fn train<'py>(
     tables: BTreeMap<String, PyRefMut<'py, Table>>,
     on_step: Option<Py<PyAny>>,
     not_covered: Vec<String>,
-) -> PyResult<(String, Told<'py>)> {
+) -> PyResult<(String, Parts<'py>)> {
     let (words, attached) = attach(words, tables)?;
     let mut heard = Instant::now();
     let mut see = |progress: Progress<'_>| {
@@ -57,5 +57,5 @@ pub fn train<'py>(
         }
     };
     let text = saved.to_json().map_err(|error| raise_from(py, error))?;
-    Ok((text, told(py, answer)?))
+    Ok((text, parts(py, answer)?))
 }
