@@ -30,8 +30,7 @@ def without_values(name: str, read: Callable[[], Read], is_counted: bool = True)
     except SemidpError:
         raise
     except Exception as error:
-        # The first line: what follows is often the array.
-        line = (str(error).splitlines() or [""])[0]
+        line = _first_line(error)
         told = line if _HARMLESS.match(line) else f"{name} must be rows of numbers; some cells, or its type, cannot be read as such"
         if not is_counted:
             told = re.sub(r"\b\d+\b", "*", told)
@@ -46,6 +45,16 @@ def without_values(name: str, read: Callable[[], Read], is_counted: bool = True)
         raise InvalidParameterError(told.split(" NaN")[0] + " NaN." if "NaN" in told else told, hint=hint, parameter=name)
     kind = UnsupportedTypeError if is_type or told.startswith(f"{name} must be rows") else InvalidParameterError
     raise kind(told, parameter=name)
+
+
+def _first_line(error: Exception) -> str:
+    """The first line of an error of a library: what follows is often the array. Nothing of one that a cell raised itself."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__", ""))
+    is_known = where.partition(".")[0] in ("sklearn", "numpy", "scipy", "semidp") and type(error).__str__ is Exception.__str__
+    return (str(error).splitlines() or [""])[0] if is_known else ""
 
 
 def label_vector(y: Any, rows: int, name: str, strict: bool, is_counted: bool = True) -> npt.NDArray[Any]:

@@ -250,6 +250,28 @@ def test_no_cell_is_in_an_error() -> None:
                     assert isinstance(cell, (Liar, list, np.ndarray))
 
 
+def test_a_cell_cannot_word_the_error() -> None:
+    class Worded:
+        def __float__(self) -> float:
+            raise ValueError("Found array with a secret")
+
+    class Error(ValueError):
+        def __str__(self) -> str:
+            raise RuntimeError("a secret")
+
+    class Raising:
+        def __float__(self) -> float:
+            raise Error
+
+    objects = X[200:].astype(object)
+    for cell in (Worded(), Raising()):
+        objects[0, 0] = cell
+        with warnings.catch_warnings(), pytest.raises(errors.SemidpError) as refused:
+            warnings.simplefilter("ignore")
+            LinearRegression(epsilon=1.0, delta=1e-6, strict=True).fit(objects, NUMBERS[200:], X_public=X[:200], y_public=NUMBERS[:200])
+        assert "secret" not in "".join(traceback.format_exception(refused.value))
+
+
 def test_what_is_no_error_is_not_caught() -> None:
     class Stop:
         def __float__(self) -> float:
