@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -50,6 +51,9 @@ def words(command: str | Sequence[str], options: Mapping[str, Any]) -> list[str]
     return said
 
 
+Kind = TypeVar("Kind", bound="Answer")
+
+
 class Answer(dict[str, Any]):
     """What a command answers: a dictionary whose entries are attributes, too.
 
@@ -75,10 +79,11 @@ class Answer(dict[str, Any]):
         return json.dumps(self, indent=2)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes it to a file, whole or not at all."""
+        """Writes it to a file, whole or not at all. Only a file of the same kind is replaced."""
         from ._files import write_whole
 
-        write_whole(path, self.to_json() + "\n")
+        kind = "answer" if self.keys() >= {"mean", "certificate"} else "other"
+        write_whole(path, "certificate" if isinstance(self, Certificate) else kind, self.to_json())
 
     def __repr__(self) -> str:
         shown = {name: value for name, value in self.items() if not isinstance(value, (dict, list)) and value is not None}
@@ -135,8 +140,44 @@ def tell(said: Sequence[str], stacklevel: int) -> None:
         warnings.warn(_in_python(text), kind, stacklevel=stacklevel + 1)
 
 
-def ask(command: str | Sequence[str], options: Mapping[str, Any], tables: dict[str, _native.Table] | None = None) -> Answer:
-    """The answer of a command. Warnings point at whoever called the caller."""
-    answer, said = _native.ask(words(command, options), tables or {})
-    tell(said, stacklevel=3)
-    return Answer(answer)
+def end(pending: _native.Pending | None, stacklevel: int) -> None:
+    """Ends the run of an answer that a ledger paid for.
+
+    Until then the same call gives the same answer and spends nothing more. So this comes last: an answer is not lost if a warning before it is
+    an error, or if Ctrl-C comes before the caller has it.
+    """
+    left = None if pending is None else pending.end()
+    if left is not None:
+        # The run has ended: a warning that is an error must not cost the answer.
+        with contextlib.suppress(SemidpWarning):
+            tell([left], stacklevel=stacklevel + 1)
+
+
+def release(pending: _native.Pending | None) -> None:
+    """Lets go of a run, ended or not, for the next call: a traceback may keep everything else alive."""
+    if pending is not None:
+        pending.release()
+
+
+@overload
+def ask(command: str | Sequence[str], options: Mapping[str, Any], tables: dict[str, _native.Table] | None = ...) -> Answer: ...
+@overload
+def ask(
+    command: str | Sequence[str], options: Mapping[str, Any], tables: dict[str, _native.Table] | None, kind: type[Kind]
+) -> Kind: ...
+def ask(
+    command: str | Sequence[str],
+    options: Mapping[str, Any],
+    tables: dict[str, _native.Table] | None = None,
+    kind: type[Answer] = Answer,
+) -> Answer:
+    """The answer of a command, of this class. Warnings point at the caller of the caller."""
+    pending = None
+    try:
+        found, said, pending = _native.ask(words(command, options), tables or {})
+        answer = kind(found)
+        tell(said, stacklevel=3)
+        end(pending, stacklevel=3)
+    finally:
+        release(pending)
+    return answer

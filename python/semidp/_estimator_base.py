@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from . import _native, _tables
-from ._ask import Answer, Certificate, tell, words
+from ._ask import Answer, Certificate, end, release, tell, words
 from ._files import Files, write_whole
 from ._parameters import FLAGS, PASSED_ON, pair, seed_of
 from .accounting import Accountant
@@ -185,17 +185,29 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         X_public, y_public = self._public(X_public, y_public, public)
         not_covered = self._look_around(X_public is not None, public is not None)
         try:
-            self._fit(_tables.whole(X), y, _tables.whole(X_public), y_public, not_covered)
+            said, pending = self._fit(_tables.whole(X), y, _tables.whole(X_public), y_public, not_covered)
         except BaseException:
             self._forget()
             raise
+        try:
+            # From here on the model is there, and stays if a warning is an error.
+            total = self._add_up()
+            tell(said, stacklevel=2)
+            end(pending, stacklevel=2)
+        finally:
+            release(pending)
+        if total is not None:
+            warnings.warn(total, SemidpWarning, stacklevel=2)
         return self
 
-    def _fit(self, X: Any, y: Any, X_public: Any, y_public: Any, not_covered: list[str]) -> None:
+    def _fit(
+        self, X: Any, y: Any, X_public: Any, y_public: Any, not_covered: list[str]
+    ) -> tuple[list[str], _native.Pending | None]:
+        """Fits. Returns what to warn of, and the run if it can be repeated at no cost until it is ended."""
         self._check_own_parameters(X_public is not None)
         _tables.refuse_shared(X, X_public)
         numeric = self._numeric(X, X_public)
-        X, y = self._validated(X, y, numeric)
+        X, y = self._validated(X, y, numeric, _tables.width_of(X_public, self.schema, has_label=True))
         if X_public is not None:
             X_public, y_public = self._validated_public(X_public, y_public, numeric is not None)
         self._encode_labels(y, y_public, not_covered)
@@ -214,19 +226,25 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         tables = {"private": self._table(X, y, names, label, "y", numeric)}
         if X_public is not None:
             tables["public"] = self._table(X_public, y_public, names, label, "y_public", numeric)
-        text, self.answer_ = self._train(tables, label, names, not_covered)
-        self.certificate_ = Certificate(self.answer_["certificate"])
-        self._take(text)
-        self._add_up()
+        pending = None
+        try:
+            text, (answer, said, pending) = self._train(tables, label, names, not_covered)
+            self.answer_ = Answer(answer)
+            self.certificate_ = Certificate(self.answer_["certificate"])
+            self._take(text)
+        except BaseException:
+            release(pending)
+            raise
+        return said, pending
 
-    def _add_up(self) -> None:
-        """Warns of what this object has spent in all its fits, where no ledger adds them up."""
+    def _add_up(self) -> str | None:
+        """Says what this object has spent in all its fits, where no ledger adds them up."""
         if self.ledger is not None or not self.certificate_["events"] or self.certificate_["guarantee"]["epsilon"] is None:
-            return
+            return None
         # A list of its own, so that copies of this object go on by themselves.
         self._fits = [*getattr(self, "_fits", []), self.certificate_]
         if len(self._fits) < 2:
-            return
+            return None
         adjacency = self.certificate_.adjacency
         together = [fit for fit in self._fits if fit.adjacency == adjacency]
         delta = max(fit.delta for fit in together)
@@ -238,11 +256,9 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         except SemidpError:
             # No accountant knows all of these events together.
             total = f"epsilon {sum(fit.epsilon for fit in together):.3g} at delta {sum(fit.delta for fit in together):.3g} ({adjacency})"
-        warnings.warn(
+        return (
             f"this object has fitted private rows {len(self._fits)} times without a ledger: if they were the same rows, {len(together)} fits "
-            f"together cost {total}; ledger=... and dataset=... keep count, and refuse what is too much",
-            SemidpWarning,
-            stacklevel=4,
+            f"together cost {total}; ledger=... and dataset=... keep count, and refuse what is too much"
         )
 
     def _warn_of_score(self) -> None:
@@ -353,21 +369,21 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                 raise InvalidParameterError(f"{name} must be given with {other}", parameter=name)
         return X_public, y_public
 
-    def _validated(self, X: Any, y: Any, numeric: list[bool] | None) -> tuple[Any, Any]:
+    def _validated(self, X: Any, y: Any, numeric: list[bool] | None, width: int | None) -> tuple[Any, Any]:
         """Private rows as a matrix of numbers where they lie, or as the data frame that they are; and a label each."""
         if y is None:
             raise InvalidParameterError(
                 f"requires y to be passed, but the target y is None: {type(self).__name__} needs labels", parameter="y"
             )
-        X = self._read(X, numeric, reset=True)
+        X = self._read(X, numeric, width, reset=True)
         return X, label_vector(y, _tables.rows_of(X), "y", self.strict, self._is_counted())
 
     def _is_counted(self) -> bool:
         """Whether the number of private rows is public."""
         return self.adjacency != "add-remove"
 
-    def _read(self, X: Any, numeric: list[bool] | None, *, reset: bool) -> Any:
-        """Rows to be protected, or to be predicted: of the right shape, and finite if the check is strict."""
+    def _read(self, X: Any, numeric: list[bool] | None, width: int | None, *, reset: bool) -> Any:
+        """Rows to be protected, or to be predicted: of the right shape, and finite if the check is strict. Lists have rows of this width."""
 
         def checked(read: Callable[[], Any]) -> Any:
             return without_values("X", read, self._is_counted())
@@ -382,7 +398,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             return checked(lambda: check_array(data, input_name="X", **self._checks()))
         if numeric is not None:
             raise InvalidParameterError("X must be a data frame, as X_public is", parameter="X")
-        data = X if self.strict else coerced(X)
+        data = X if self.strict and not _tables.is_sparse(X) else coerced(X, width)
         return checked(lambda: validate_data(self, data, reset=reset, **self._checks()))
 
     def _checks(self) -> dict[str, Any]:
@@ -404,7 +420,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         else:
             try:
                 checks = {**self._checks(), "ensure_all_finite": False, "ensure_min_samples": 1}
-                X = check_array(_as_matrix(X_public), input_name="X_public", **checks)
+                X = _tables.by_rows(X_public, "X_public") if _tables.is_sparse(X_public) else _as_matrix(X_public)
+                X = check_array(X, input_name="X_public", **checks)
             except (TypeError, ValueError) as error:
                 raise InvalidParameterError(f"X_public must be a matrix of numbers: {error}", parameter="X_public") from None
             columns = X.shape[1]
@@ -446,7 +463,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
     def _train(
         self, tables: dict[str, _native.Table], label: str, names: list[str], not_covered: list[str]
-    ) -> tuple[str, Answer]:
+    ) -> tuple[str, _native.Parts]:
         has_public = "public" in tables
         if not has_public and self.algorithm in ("throw-away", "pda-md", "optimal-gain", "pda-first-order"):
             raise PublicDataRequiredError(f"X_public must be given for algorithm {self.algorithm!r}", parameter="X_public")
@@ -479,9 +496,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             schema = self._plain_schema(names, label)
         with Files() as files:
             options["schema"] = files.json_unless_path("schema", schema)
-            text, (answer, said) = _native.train(words("train", options), tables, self.on_step, not_covered)
-        tell(said, stacklevel=4)
-        return text, Answer(answer)
+            return _native.train(words("train", options), tables, self.on_step, not_covered)
 
     def _plain_schema(self, names: list[str], label: str) -> dict[str, Any]:
         """What columns mean where no public rows tell: numbers, within the given range."""
@@ -532,13 +547,13 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         if "indicator" in kinds:
             meant = {column["name"]: column["kind"] for column in json.loads(self.model_)["schema"]["columns"]}
             numeric = [meant[name] == "number" for name in self._column_names()]
-        X = self._read(_tables.whole(X), numeric, reset=False)
+        X = self._read(_tables.whole(X), numeric, self.n_features_in_, reset=False)
         return _native.Model(self.model_).scores(_tables.table(X, self._column_names(), numeric=numeric))
 
     def save_model(self, path: str | os.PathLike[str]) -> None:
-        """Writes the model file that the commands ``semidp predict`` and ``semidp evaluate`` read."""
+        """Writes the model file that the commands ``semidp predict`` and ``semidp evaluate`` read. Only a model is replaced."""
         check_is_fitted(self)
-        write_whole(path, self.model_ + "\n")
+        write_whole(path, "model", self.model_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from . import _tables
+from . import _cells, _tables
 from ._estimator_base import CLASSES_LEAKED, PrivateLinearModel, signed
 from ._parameters import Parameters, pair
-from ._rows import without_values
+from ._rows import missing_labels, without_values
 from .errors import InvalidParameterError, PrivacyLeakWarning, UnknownClassError
 
 _PARAMETERS = """
@@ -85,48 +85,16 @@ _CLASSES_FOUND = """
 def _floats(labels: npt.NDArray[Any]) -> Any:
     """Numbers in double precision; ``None`` if some are no numbers. No error quotes them."""
     try:
-        return labels.astype(np.float64, copy=False)
-    except (TypeError, ValueError):
-        return None
-
-
-def _places(classes: npt.NDArray[Any], labels: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
-    """The place of each label among sorted classes, and whether it is one of them.
-
-    Where a label goes depends on that label alone. One that is missing, or of another type, gives all of them a type by which
-    they can no longer be compared, so that such labels are looked up one by one, and 1, 1.0 and "1" are the same.
-    """
-    kinds = {array.dtype.kind for array in (classes, labels)}
-    if kinds <= set("biuf") or kinds == {"U"}:
-        places = np.clip(np.searchsorted(classes, labels), 0, len(classes) - 1)
-        return places, np.asarray(classes[places] == labels)
-    listed = classes.tolist()
-    # "1" and "1.0" may be two classes.
-    key = _key if len({_key(value) for value in listed}) == len(listed) else _as_it_is
-    known = {key(value): place for place, value in enumerate(listed)}
-    found = np.array([known.get(key(value), -1) for value in labels.tolist()], dtype=np.intp)
-    return np.maximum(found, 0), found >= 0
-
-
-def _key(label: Any) -> Any:
-    """What a label is looked up by: a number where it reads as one, and else itself."""
-    try:
-        number = float(label) if isinstance(label, str) else None
-    except ValueError:
-        number = None
-    return _as_it_is(label) if number is None or number != number else number
-
-
-def _as_it_is(label: Any) -> Any:
-    """A label that can be looked up; nothing for one that is missing, or no label."""
-    try:
-        return None if _tables.is_missing(label) else (hash(label), label)[1]
+        with _cells.quiet():
+            return labels.astype(np.float64, copy=False)
     except Exception:  # whatever a cell does when it is asked
         return None
 
 
 def _distinct(labels: Any, name: str) -> npt.NDArray[Any]:
     """The classes that labels have."""
+    if labels.dtype.kind == "O":
+        labels = without_values(name, lambda: np.asarray(labels[~missing_labels(labels)].tolist()))
     without_values(name, lambda: check_classification_targets(labels))
     return without_values(name, lambda: np.unique(labels))
 
@@ -145,7 +113,7 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
         if labels.dtype != np.float32:
             # Without a strict check, a private label that is no number counts as missing.
             is_total = name == "y" and not self.strict and labels.dtype.kind in "OUS"
-            labels = _tables.numbers_of(labels) if is_total else _floats(labels)
+            labels = _cells.floats(labels) if is_total else _floats(labels)
         if labels is None:
             raise InvalidParameterError(f"{name} must hold numbers", parameter=name)
         if name == "y_public" and float(np.ptp(labels)) == 0.0:
@@ -209,7 +177,7 @@ class _Classifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
 
     def _labels(self, y: Any, name: str) -> tuple[npt.NDArray[Any], bool]:
         y = np.asarray(y)
-        places, is_known = _places(self.classes_, y)
+        places, is_known = _cells.places(self.classes_, y)
         if not is_known.all() and (name == "y_public" or self.strict):
             where = "classes" if self.classes is not None else "the public labels"
             raise UnknownClassError(

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from . import _native
 from .errors import InvalidParameterError, SemidpError
 
 
@@ -71,16 +72,28 @@ class Files:
         return path
 
 
-def write_whole(path: str | os.PathLike[str], text: str) -> None:
-    """Writes a file so that at every moment it has the old text or the new one."""
-    temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
+def write_whole(path: str | os.PathLike[str], kind: str, text: str) -> None:
+    """Writes an ``"answer"``, a ``"certificate"``, a ``"model"`` or an ``"other"`` answer, so that at every moment the file has the old text or
+    the new one. A file of another kind is not replaced."""
+    if kind == "other" and _is_other(path, text):
+        raise InvalidParameterError(
+            f"path: {os.fspath(path)} exists and is not an answer of this kind: it is not overwritten",
+            hint="give path another path, or move the file away first",
+            parameter="path",
+        )
+    _native.save(os.fspath(path), kind, text)
+
+
+def _is_other(path: str | os.PathLike[str], text: str) -> bool:
+    """Whether a file is there that has other entries than this answer."""
     try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, path)
-    finally:
-        if os.path.exists(temporary):
-            os.remove(temporary)
+        with open(path, encoding="utf-8") as file:
+            found = file.read()
+        return found != "" and set(json.loads(found)) != set(json.loads(text))
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError, TypeError):
+        return True
 
 
 def is_path(value: Any) -> bool:

@@ -85,7 +85,8 @@ def mean(
     idealised : lets ``estimator="auto"`` take K-norm noise, whose guarantee holds for real numbers.
     confidence : that of the intervals.
     schema : what columns mean, as a dictionary or the path of a file; learned from the public rows by default.
-    ledger, dataset : a ledger to debit first, and the name of the private rows in it.
+    ledger, dataset : a ledger to debit first, and the name of the private rows in it. If a warning that is an error, Ctrl-C or a kill comes between
+        the debit and the answer, the same call with the same rows gives the same answer, and spends nothing more.
     random_state : ``None`` draws noise from the operating system's generator. A number makes it reproducible, for tests: the result is
         **not private** then.
     threads : one a core by default; makes no difference to the result.
@@ -107,7 +108,8 @@ def mean(
     (True, True)
     """
     _tables.refuse_shared(X, X_public)
-    private, public = prepared(X, "X"), prepared(X_public, "X_public")
+    public = prepared(X_public, "X_public")
+    private = prepared(X, "X", width_of(public, schema, columns))
     names = _common_names(private, public)
     tables: dict[str, _native.Table] = {}
     if private is not None:
@@ -139,11 +141,22 @@ def mean(
             "threads": threads,
             "strict": strict,
         }
-        return MeanAnswer(ask("mean", options, tables))
+        return ask("mean", options, tables, MeanAnswer)
 
 
-def prepared(data: Any, name: str) -> Any:
-    """A data frame, or a dense matrix of numbers; nothing of nothing. A private cell that is no number is missing."""
+def width_of(public: Any, schema: Any, columns: Any) -> int | None:
+    """The number of columns of private rows in a list, by public facts: public rows, a schema, or the largest place among the columns asked for."""
+    width = _tables.width_of(public, schema)
+    if width is not None or columns is None:
+        return width
+    return _tables.width_of_names([str(name) for name in ([columns] if isinstance(columns, (str, int)) else columns)])
+
+
+def prepared(data: Any, name: str, width: int | None = None) -> Any:
+    """A data frame, or a dense matrix of numbers; nothing of nothing. A private cell that is no number is missing.
+
+    Private rows in a list have this width.
+    """
     if data is None or _tables.is_frame(data):
         return data
     if _tables.is_sparse(data):
@@ -152,7 +165,7 @@ def prepared(data: Any, name: str) -> Any:
         )
     if hasattr(data, "to_frame") and getattr(data, "name", None) not in (None, ""):
         return data.to_frame()
-    array = _numbers(coerced(data) if name == "X" else data)
+    array = _numbers(coerced(data, width) if name == "X" else data)
     if array is None:
         raise UnsupportedTypeError(f"{name} must hold numbers, or be a data frame", parameter=name)
     if array.ndim not in (1, 2):
@@ -187,7 +200,7 @@ def _numbers(data: Any) -> npt.NDArray[Any] | None:
         array = np.asarray(data)
         if array.dtype.kind not in "fiub":
             array = array.astype(np.float64, casting="unsafe" if array.dtype.kind == "O" else "safe")
-    except (TypeError, ValueError):
+    except Exception:  # of public rows: private ones are numbers by now, or of a declared type that holds none
         return None
     return array
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import column_or_1d
 
-from . import _tables
+from . import _cells, _tables
 from .errors import InvalidParameterError, SemidpError, ShapeError, UnsupportedTypeError
 
 Read = TypeVar("Read")
@@ -30,8 +30,7 @@ def without_values(name: str, read: Callable[[], Read], is_counted: bool = True)
     except SemidpError:
         raise
     except Exception as error:
-        # The first line: what follows is often the array.
-        line = (str(error).splitlines() or [""])[0]
+        line = _first_line(error)
         told = line if _HARMLESS.match(line) else f"{name} must be rows of numbers; some cells, or its type, cannot be read as such"
         if not is_counted:
             told = re.sub(r"\b\d+\b", "*", told)
@@ -48,14 +47,21 @@ def without_values(name: str, read: Callable[[], Read], is_counted: bool = True)
     raise kind(told, parameter=name)
 
 
+def _first_line(error: Exception) -> str:
+    """The first line of an error of a library: what follows is often the array. Nothing of one that a cell raised itself."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__", ""))
+    is_known = where.partition(".")[0] in ("sklearn", "numpy", "scipy", "semidp") and type(error).__str__ is Exception.__str__
+    return (str(error).splitlines() or [""])[0] if is_known else ""
+
+
 def label_vector(y: Any, rows: int, name: str, strict: bool, is_counted: bool = True) -> npt.NDArray[Any]:
     """One label a row. A missing one is refused in a strict check, and NaN or ``None`` otherwise."""
 
     def read() -> npt.NDArray[Any]:
-        values = y
-        if hasattr(values, "to_pylist"):
-            values = values.to_pylist()
-        return np.asarray(column_or_1d(as_array(values), warn=True))
+        return np.asarray(column_or_1d(label_array(y), warn=True))
 
     labels = without_values(name, read, is_counted)
     if labels.shape[0] != rows:
@@ -76,7 +82,7 @@ def missing_labels(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     if labels.dtype.kind == "f":
         return np.asarray(~np.isfinite(labels), dtype=np.bool_)
     if labels.dtype.kind == "O":
-        return np.array([_tables.is_missing(value) for value in labels], dtype=np.bool_)
+        return _cells.vector(labels.tolist(), _cells.is_missing, np.bool_)
     return np.zeros(len(labels), dtype=np.bool_)
 
 
@@ -95,29 +101,55 @@ def finite_frame(frame: Any, numeric: Sequence[bool]) -> bool:
     return all(bool(np.isfinite(_tables.numbers_of(column)).all()) for column in columns)
 
 
-def as_array(values: Any) -> npt.NDArray[Any]:
-    """An array. NumPy makes text of all members of a list if some are text: here a cell is what it is, whatever others are."""
-    array = np.asarray(values)
-    if array.dtype.kind in "US" and isinstance(values, (list, tuple)):
-        return np.asarray(values, dtype=object)
-    return array
+def label_array(values: Any) -> npt.NDArray[Any]:
+    """Labels as an array. What its container declares to be numbers is that; in everything else a label is what it is, whatever others are."""
+    if isinstance(values, np.ndarray):
+        return values
+    if _cells.is_list(values):
+        return _cells.labels_of(values)
+    if _tables.is_frame(values) and len(_tables.frame_names(values)) == 1:
+        values = _tables.frame_column(values, 0)
+    if isinstance(getattr(values, "dtype", None), np.dtype) or _tables.is_frame(values) or _tables.is_sparse(values):
+        return np.asarray(values)
+    if hasattr(values, "to_pylist") or hasattr(values, "to_numpy"):
+        is_float = _tables.type_name(values).startswith(("float", "double"))
+        return _tables.numbers_of(values) if is_float else _cells.objects(_cells.of_column(values))
+    return np.asarray(values)
 
 
-def coerced(X: Any) -> Any:
-    """Cells that are no numbers as NaN, in arrays of objects and in columns of text; what holds numbers alone as it is."""
+def coerced(X: Any, width: int | None = None, name: str = "X") -> Any:
+    """Rows as numbers, NaN where a cell is none. What holds float32 or float64 alone stays as it is.
+
+    Rows in a list have as many cells as public facts say, ``width``; see :func:`semidp._cells.matrix_of`.
+    """
     if _tables.is_sparse(X):
-        return X
+        return _tables.by_rows(X, name)
     if _tables.is_frame(X):
-        if not _tables.has_text(X):
-            return X
         places = range(len(_tables.frame_names(X)))
-        return np.column_stack([_tables.numbers_of(_tables.frame_column(X, place)) for place in places])
+        columns = [_tables.frame_column(X, place) for place in places]
+        kinds = {str(getattr(column, "dtype", None)) for column in columns}
+        if kinds in ({"float32"}, {"float64"}) or all(kind.startswith("Sparse[float") for kind in kinds):
+            return X
+        for column, column_name in zip(columns, _tables.frame_names(X), strict=True):
+            _tables.refuse_other_types(column, column_name, name)
+        numbers = [_tables.numbers_of(column) for column in columns]
+        # One cell makes a column of pandas one of objects. That must not change the precision in which the others are read.
+        declared = {each.dtype for column, each in zip(columns, numbers, strict=True) if _tables.is_numeric(column)}
+        kind = np.float32 if declared == {np.dtype(np.float32)} else np.float64
+        with _cells.quiet():
+            return np.column_stack([each.astype(kind, copy=False) for each in numbers])
+    if _cells.is_list(X):
+        rows = _cells.matrix_of(list(X), width)
+        if rows is None:
+            raise ShapeError(
+                f"{name} must have rows of one length: no number of cells is that of more than half of the rows",
+                hint="an array says how many columns it has, as do public rows and a schema",
+                parameter=name,
+            )
+        return rows
+    if hasattr(X, "dtype") and hasattr(X, "to_numpy"):
+        return _tables.numbers_of(X)
     try:
-        array = as_array(X)
-    except (TypeError, ValueError):  # no rows of one length: whoever reads them next says so
+        return _cells.floats(np.asarray(X))
+    except Exception:  # no rows at all, which the next check refuses
         return X
-    if array.dtype.kind not in "OUS" or array.ndim not in (1, 2) or not array.size:
-        return X
-    columns = array[:, None] if array.ndim == 1 else array
-    numbers = np.column_stack([_tables.numbers_of(columns[:, place]) for place in range(columns.shape[1])])
-    return numbers.reshape(array.shape)

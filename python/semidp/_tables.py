@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from . import _native
+from . import _cells, _native
 from .errors import InvalidParameterError, ShapeError, UnsupportedTypeError
 
 #: The name of the label among the columns.
@@ -114,6 +114,14 @@ def is_numeric(column: Any) -> bool:
     return _NUMBERS.match(type_name(column)) is not None
 
 
+def refuse_other_types(column: Any, column_name: str, name: str) -> None:
+    """Refuses a column of a frame whose type says that it holds neither numbers nor text."""
+    if not is_numeric(column) and not _TEXT.match(type_name(column)):
+        raise UnsupportedTypeError(
+            f"{name} must have columns of numbers or text; column {column_name} is of type {type_name(column)}", parameter=name
+        )
+
+
 def numbers_of_schema(schema: Any) -> dict[str, bool]:
     """Which columns a schema, or the file of one, says to be numbers. Nothing of what is no schema: the command refuses that."""
     try:
@@ -132,58 +140,47 @@ def has_text(frame: Any) -> bool:
 
 def numbers_of(column: Any) -> npt.NDArray[Any]:
     """A column of numbers as a vector, missing ones NaN. Of text, what reads as a number; nothing is refused, and nothing told."""
-    if hasattr(column, "to_pylist"):
-        # Of Arrow: vectors with gaps have no other form that keeps them apart.
-        has_gaps = column.null_count > 0 or not is_numeric(column)
-        values = np.asarray(column.to_pylist(), dtype=object) if has_gaps else np.asarray(column)
-    elif hasattr(column, "array") and getattr(column.dtype, "na_value", None) is not None and hasattr(column, "to_numpy"):
-        # Of pandas, with a mask.
-        values = column.to_numpy(dtype=object) if not is_numeric(column) else column.to_numpy(dtype=np.float64, na_value=np.nan)
-    else:
-        values = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
+    values = _values(column)
     if values.dtype in (np.float32, np.float64):
-        return np.asarray(values)
-    if values.dtype.kind in "biuf":
-        return values.astype(np.float64)
-    return np.array([_number(value) for value in values], dtype=np.float64)
+        return values
+    if values.dtype.kind not in "biufOUS":
+        return np.full(len(values), np.nan)
+    # Whatever form gaps give the column: a gap must not change the precision in which the other cells are read.
+    return _cells.floats(values).astype(np.float32 if type_name(column) in ("float", "float32") else np.float64, copy=False)
 
 
-def _number(value: Any) -> float:
-    """A number, or NaN."""
-    try:
-        return float("nan") if is_missing(value) else float(value)
-    except Exception:  # whatever a cell does when it is asked for a number
-        return float("nan")
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a cell stands for nothing: ``None``, NaN, or what pandas has for it."""
-    return value is None or (isinstance(value, float) and value != value) or type(value).__name__ in ("NAType", "NaTType")
+def _values(column: Any) -> npt.NDArray[Any]:
+    """A column as its library has it: numbers where its type says that it holds them, and else cells. Gaps change no other cell."""
+    if isinstance(column, np.ndarray):
+        return column
+    is_number = is_numeric(column)
+    with _cells.quiet():
+        if is_number and hasattr(column, "to_pylist"):
+            # Of Arrow: vectors with gaps have no other form that keeps them apart.
+            return np.asarray(column) if column.null_count == 0 else _cells.objects(_cells.of_column(column))
+        if is_number and hasattr(column, "array") and getattr(column.dtype, "na_value", None) is not None:
+            # Of pandas, with a mask.
+            return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+        if is_number:
+            return np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
+    return _cells.objects(_cells.of_column(column))
 
 
 def categories_of(column: Any) -> tuple[npt.NDArray[np.int32], list[str]]:
     """A column of text as codes and values, −1 where a cell is missing."""
-    values = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
     known: dict[str, int] = {}
-    codes = np.empty(len(values), dtype=np.int32)
-    for place, value in enumerate(values):
-        codes[place] = -1 if is_missing(value) else known.setdefault(_text(value), len(known))
-    return codes, list(known)
-
-
-def _text(value: Any) -> str:
-    """A cell as text: a whole number has no point, whatever type other cells gave its column."""
-    if isinstance(value, (float, np.floating)) and float(value).is_integer():
-        value = int(value)
-    # What is no Unicode is replaced: an error about it would quote the cell.
-    return str(value).encode("utf-8", "replace").decode()
+    with _cells.quiet():
+        texts = [_cells.text(cell) for cell in _cells.of_column(column)]
+    codes = [-1 if text is None else known.setdefault(text, len(known)) for text in texts]
+    return np.array(codes, dtype=np.int32), list(known)
 
 
 def matrix(data: Any) -> npt.NDArray[Any]:
     """A matrix of float32 or float64, the very array if it is one that can be read where it lies."""
     array = np.asarray(data)
     if array.dtype not in (np.float32, np.float64):
-        array = array.astype(np.float64)
+        with _cells.quiet():
+            array = array.astype(np.float64)
     if array.ndim == 1:
         array = array[:, None]
     fits = array.flags.aligned and array.dtype.isnative and all(
@@ -192,12 +189,97 @@ def matrix(data: Any) -> npt.NDArray[Any]:
     return array if fits else np.require(array.astype(array.dtype.newbyteorder("="), copy=False), requirements=["C", "A"])
 
 
+def by_rows(data: Any, name: str) -> Any:
+    """A sparse matrix compressed by rows, that lists each column of a row once and in order.
+
+    What its arrays must be for their lengths and offsets is checked before SciPy follows them. An entry that is in no row or column of the matrix is
+    left out: that of a private row is no reason to refuse all others.
+    """
+    if data.shape[1] > np.iinfo(np.int32).max:
+        raise ShapeError(f"{name} must have fewer than 2^31 columns", parameter=name)
+    if data.format in ("csr", "csc", "bsr"):
+        data = _within(data, name)
+    elif data.format == "coo":
+        data = _coordinates_within(data, name)
+    # Other formats hold no offsets; what they make may still have entries beyond the last column.
+    rows = data if data.format == "csr" else _within(data.tocsr(), name)
+    if rows.dtype not in (np.float32, np.float64) and rows.dtype.kind in "biufOUS":
+        rows = _compressed(rows, _cells.floats(rows.data), rows.indices, rows.indptr)
+    # A copy that knows nothing yet of its order, whatever was said of the matrix.
+    rows = _compressed(rows, rows.data, rows.indices, rows.indptr)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows
+
+
+def _compressed(like: Any, data: Any, indices: Any, indptr: Any) -> Any:
+    """A matrix of the same format and shape with other arrays. Nothing of them is looked at."""
+    made = like.__class__(like.shape, blocksize=like.blocksize) if like.format == "bsr" else like.__class__(like.shape)
+    made.data, made.indices, made.indptr = data, indices, indptr
+    return made
+
+
+def _within(data: Any, name: str) -> Any:
+    """A compressed matrix whose entries are all within its shape."""
+    major, minor = data.shape if data.format != "csc" else data.shape[::-1]
+    if data.format == "bsr":
+        major, minor = major // data.blocksize[0], minor // data.blocksize[1]
+    indptr, indices, entries = (np.asarray(part) for part in (data.indptr, data.indices, data.data))
+    if (
+        any(part.ndim != 1 or part.dtype.kind not in "iu" for part in (indptr, indices))
+        or len(indptr) != major + 1
+        or len(entries) < len(indices)
+        or indptr[0] != 0
+        or int(indptr[-1]) > len(indices)
+        or bool(np.any(indptr[1:] < indptr[:-1]))
+    ):
+        raise ShapeError(f"{name} must have offsets that increase from 0 to the number of its entries, one more than it has rows", parameter=name)
+    indices, entries = indices[: indptr[-1]], entries[: indptr[-1]]
+    is_within = (indices >= 0) & (indices < minor)
+    if not is_within.all():
+        # As many as come before each offset.
+        indptr = np.concatenate([[0], np.cumsum(is_within)])[indptr]
+        indices, entries = indices[is_within], entries[is_within]
+    elif len(entries) == len(data.data) and len(indices) == len(data.indices):
+        return data
+    kind = np.int64 if max(minor, len(indices)) > np.iinfo(np.int32).max else np.int32
+    return _compressed(data, entries, indices.astype(kind), indptr.astype(kind))
+
+
+def _coordinates_within(data: Any, name: str) -> Any:
+    """The same of a list of coordinates."""
+    if not len(data.row) == len(data.col) == len(data.data):
+        raise ShapeError(f"{name} must have a row and a column for each entry", parameter=name)
+    is_within = (data.row >= 0) & (data.row < data.shape[0]) & (data.col >= 0) & (data.col < data.shape[1])
+    return data if is_within.all() else data.__class__((data.data[is_within], (data.row[is_within], data.col[is_within])), shape=data.shape)
+
+
 def _matrix_or_none(data: Any) -> npt.NDArray[Any] | None:
     """What NumPy says of a cell that it cannot convert quotes the cell, so that nothing of it is kept, not even as a context."""
     try:
         return matrix(data)
     except (TypeError, ValueError):
         return None
+
+
+def width_of(public: Any, schema: Any = None, has_label: bool = False) -> int | None:
+    """The number of columns by public facts: by public rows, or else by a schema. ``None`` without either."""
+    if public is not None:
+        if is_frame(public):
+            return len(frame_names(public))
+        if hasattr(public, "shape"):
+            return int(public.shape[1]) if len(public.shape) == 2 else 1
+        first = next(iter(public), None)
+        return len(first) if isinstance(first, Sized) and not isinstance(first, str) else 1
+    names = [] if schema is None else [name for name in numbers_of_schema(schema) if not has_label or name != LABEL]
+    return width_of_names(names) or len(names) or None
+
+
+def width_of_names(names: Sequence[str]) -> int | None:
+    """The number of columns of an array that has all of these; ``None`` of other names than those of arrays, ``x0``, ``x1``, ..."""
+    places = [name.removeprefix("x") for name in names]
+    return 1 + max(map(int, places)) if places and all(place.isdecimal() for place in places) else None
 
 
 def rows_of(data: Any) -> int:
@@ -225,26 +307,14 @@ def table(
             if numeric is not None and numeric[place] is None:
                 continue
             column = frame_column(data, place)
-            if not is_numeric(column) and not _TEXT.match(type_name(column)):
-                raise UnsupportedTypeError(
-                    f"{name} must have columns of numbers or text; column {column_name} is of type {type_name(column)}", parameter=name
-                )
+            refuse_other_types(column, column_name, name)
             if is_numeric(column) if numeric is None else numeric[place]:
                 made.add_numbers([column_name], matrix(numbers_of(column)))
             else:
                 codes, values = categories_of(column)
                 made.add_category(column_name, codes.tolist(), values)
     elif is_sparse(data):
-        data = data.tocsr()
-        if not data.has_canonical_format:
-            data = data.copy()
-            data.sum_duplicates()
-        if data.dtype not in (np.float32, np.float64):
-            data = data.astype(np.float64)
-        if data.nnz and not 0 <= int(data.indices.min()) <= int(data.indices.max()) < data.shape[1]:
-            raise ShapeError(f"{name} must have column indices within its width", parameter=name)
-        if data.shape[1] > np.iinfo(np.int32).max:
-            raise ShapeError(f"{name} must have fewer than 2^31 columns", parameter=name)
+        data = by_rows(data, name)
         names = names if names is not None else [f"x{place}" for place in range(data.shape[1])]
         made.add_sparse(
             names,

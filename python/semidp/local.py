@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import _native, _tables
+from . import _cells, _native, _tables
 from ._ask import Answer, Certificate, ask
 from ._parameters import seed_of
 from ._files import Files, is_path
-from ._mean import MeanAnswer, chosen_columns, column_names, prepared, private_table
+from ._mean import MeanAnswer, chosen_columns, column_names, prepared, private_table, width_of
+from ._rows import coerced
 from .errors import InvalidParameterError, SemidpWarning, ShapeError
 
 __all__ = ["Reports", "aggregate", "randomize"]
@@ -100,6 +101,8 @@ def randomize(
     (2, 2.0, True)
     """
     _tables.refuse_shared(X, X_public)
+    public = prepared(X_public, "X_public")
+    X = coerced(X, width_of(public, schema, columns)) if _cells.is_list(X) else X
     rows = prepared(X, "X")
     if rows is not None and not _tables.is_frame(X) and np.ndim(X) == 1:
         raise ShapeError("X must be a matrix, a row for each person: [row] for one of them, X[:, None] for one column", parameter="X")
@@ -107,7 +110,6 @@ def randomize(
         raise InvalidParameterError("X must be given: every row is one person's", parameter="X")
     if memory is None and again:
         raise InvalidParameterError("memory must be given with again: nothing else remembers a report", parameter="memory")
-    public = prepared(X_public, "X_public")
     tables: dict[str, _native.Table] = {"data": private_table(rows, public, schema, columns, None)}
     if public is not None:
         tables["public"] = _tables.table(public, column_names(public), name="X_public")
@@ -215,7 +217,7 @@ def aggregate(
             "epsilon": epsilon,
             "radius": radius,
         }
-        return MeanAnswer(ask("local aggregate", options, tables))
+        return ask("local aggregate", options, tables, MeanAnswer)
 
 
 def _report_files(reports: Any, files: Files) -> list[str]:

@@ -296,7 +296,6 @@ def test_a_ledger_is_debited(tmp_path: Path) -> None:
         ({"X": scipy.sparse.csr_matrix(X)}, UnsupportedTypeError, "X"),
         ({"X_public": scipy.sparse.csr_array(PUBLIC)}, UnsupportedTypeError, "X_public"),
         ({"X": X + 1j}, UnsupportedTypeError, "X"),
-        ({"X": [[1.0, 2.0, 3.0], [1.0]]}, UnsupportedTypeError, "X"),
         ({"epsilon": None}, InvalidParameterError, "epsilon"),
         ({"epsilon": -1}, InvalidParameterError, "epsilon"),
         ({"rho": 1}, InvalidParameterError, "epsilon"),

@@ -141,7 +141,7 @@ impl Delivery {
             Err(failure) => return Err(failure),
         };
         match taken || self.has_out || !is_paid {
-            true => self.end(output),
+            true => self.hand_over(output),
             false => output.note(&format!("standard output was closed; {}: {AGAIN}", self.spent)),
         }
         answer.notes.iter().for_each(|note| output.warn(note));
@@ -153,14 +153,45 @@ impl Delivery {
         self.record.as_ref().is_some_and(|record| record.is_begun())
     }
 
-    /// Ends the run, once its answer is delivered.
-    pub fn end(self, output: &Output) {
-        if let Some(Err(error)) = self.record.as_ref().map(|record| record.end()) {
-            output.warn(&format!(
-                "the answer is complete, but what the run kept beside it could not be removed: {error}"
-            ));
+    /// Ends the run, once its answer is delivered. If a program asked and a ledger paid, the program ends it.
+    pub fn hand_over(self, output: &Output) {
+        match &self.record {
+            Some(record) if record.is_begun() && output.is_captured() => {
+                output.hold(Pending { record: record.clone() });
+            }
+            _ => self.end(output),
         }
     }
+
+    /// Ends the run.
+    pub fn end(self, output: &Output) {
+        if let Some(Err(error)) = self.record.as_ref().map(|record| record.end()) {
+            output.warn(&not_removed(error));
+        }
+    }
+}
+
+/// A run that was paid for, and whose answer a program has not taken yet. Until it is ended, the same command gives the same answer
+/// and spends nothing more, also if it is dropped.
+pub struct Pending {
+    record: Arc<RunRecord>,
+}
+
+impl Pending {
+    /// Ends the run, once the program holds its answer. The error says what could not be removed.
+    pub fn end(self) -> Result<(), String> {
+        self.record.end().map_err(not_removed)
+    }
+}
+
+impl std::fmt::Debug for Pending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pending").field("path", &self.record.path()).finish()
+    }
+}
+
+fn not_removed(error: semidp_core::Error) -> String {
+    format!("the answer is complete, but what the run kept beside it could not be removed: {error}")
 }
 
 /// A ledger that failed may have recorded the debit or not.

@@ -24,12 +24,14 @@ mod table;
 
 use clap::Parser;
 use command::Command;
+pub use delivery::Pending;
 pub use failure::Failure;
 use output::Output;
 use semidp::train::Progress;
 use semidp_tabular::SavedModel;
 use serde_json::Value;
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Mutex;
 
@@ -98,6 +100,8 @@ pub struct Answer {
     pub json: Value,
     /// What anybody should know.
     pub warnings: Vec<String>,
+    /// The run, if a ledger paid for it. The caller ends it once the answer cannot be lost any more.
+    pub pending: Option<Pending>,
 }
 
 /// Asks a command (its words without the program's name) from another program: nothing is printed, and no bar is drawn.
@@ -126,6 +130,19 @@ pub fn train(
     };
     let (saved, json) = train.for_program(&output, not_covered, on_step)?;
     Ok((saved, Answer { json, ..output.into_answer() }))
+}
+
+/// Writes what a program was answered, whole or not at all. An existing file is replaced if it is of the same kind: an `answer` of
+/// `mean`, a `certificate` or a `model`. For every other kind the caller has to check what it replaces.
+pub fn save(path: &Path, kind: &str, text: &str) -> Result<(), Failure> {
+    let kind = match kind {
+        "answer" => Some(overwrite::Kind::Answer),
+        "certificate" => Some(overwrite::Kind::Certificate),
+        "model" => Some(overwrite::Kind::Model),
+        _ => None,
+    };
+    kind.map_or(Ok(()), |kind| overwrite::refuse_other("--path", path, kind))?;
+    file::write("--path", path, text)
 }
 
 fn heard(words: &[String]) -> Result<(Command, Output), Failure> {

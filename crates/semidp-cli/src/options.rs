@@ -187,7 +187,9 @@ impl LedgerOptions {
         output: &Output,
     ) -> Result<Option<DatasetLedger>, Failure> {
         let Some(mut ledger) = self.open()? else { return Ok(None) };
-        if let Some(private) = private.filter(|path| path.as_os_str() != "-") {
+        // Tables in memory are called differently in every run.
+        let is_named = |path: &&PathBuf| path.as_os_str() != "-" && !semidp_table::is_attached(path);
+        if let Some(private) = private.filter(is_named) {
             ledger = ledger.reads(private);
             ledger.warnings()?.iter().for_each(|warning| output.warn(warning));
         }

@@ -1,6 +1,7 @@
 //! Where things are printed: the answer on stdout, everything else on stderr.
 
 use crate::Answer;
+use crate::delivery::Pending;
 use crate::failure::Failure;
 use crate::printable;
 use serde_json::Value;
@@ -26,6 +27,18 @@ impl Output {
     /// For a program: nothing is printed.
     pub fn captured() -> Self {
         Self { json: true, quiet: true, captured: Some(RefCell::default()) }
+    }
+
+    /// Whether a program takes the answer.
+    pub fn is_captured(&self) -> bool {
+        self.captured.is_some()
+    }
+
+    /// Hands a run over to the program that takes the answer.
+    pub fn hold(&self, pending: Pending) {
+        if let Some(captured) = &self.captured {
+            captured.borrow_mut().pending = Some(pending);
+        }
     }
 
     /// What was captured.

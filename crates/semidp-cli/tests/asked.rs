@@ -52,6 +52,36 @@ fn verdicts_are_answers() {
     assert_eq!(ask(&words(&line)).unwrap().json["valid"], false);
 }
 
+/// A program that was interrupted before it held the answer asks again.
+#[test]
+fn a_paid_answer_is_the_same_until_the_program_ends_its_run() {
+    let files = Files::new("asked_pending", Target::Number);
+    let ledger = files.path("ledger.db");
+    ask(&words(&format!("ledger init --ledger {ledger} --dataset people --epsilon 5 --delta 1e-3"))).unwrap();
+    let spent = || {
+        let shown = ask(&words(&format!("ledger show --ledger {ledger}"))).unwrap().json;
+        shown["datasets"][0]["debits"].as_array().unwrap().len()
+    };
+    let (private, public) = (files.path("private.csv"), files.path("public.csv"));
+    let line = format!(
+        "mean --private {private} --public {public} --columns a --epsilon 1 --delta 1e-6 --ledger {ledger} --dataset people"
+    );
+    let first = ask(&words(&line)).unwrap();
+    assert!(first.pending.is_some());
+    drop(first.pending);
+    let second = ask(&words(&line)).unwrap();
+    assert_eq!((&second.json, spent()), (&first.json, 1));
+    second.pending.unwrap().end().unwrap();
+    let third = ask(&words(&line)).unwrap();
+    assert_eq!(spent(), 2);
+    assert_ne!(third.json["mean"], first.json["mean"]);
+    // Nothing is held where nothing was paid.
+    let free = ask(&words(&format!(
+        "mean --private {private} --public {public} --columns a --epsilon 1 --delta 1e-6"
+    )));
+    assert!(free.unwrap().pending.is_none());
+}
+
 #[test]
 fn programs_train_without_files() {
     let files = Files::new("asked_train", Target::Number);

@@ -8,6 +8,7 @@ use semidp_cli::{Answer, Failure};
 use semidp_table::Attached;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
@@ -29,18 +30,51 @@ pub fn attach(
     Ok((words, attached))
 }
 
-/// An answer and its warnings.
-pub type Told<'py> = (Bound<'py, PyAny>, Vec<String>);
+/// An answer, its warnings, and its run if a ledger paid for it.
+pub type Parts<'py> = (Bound<'py, PyAny>, Vec<String>, Option<Pending>);
+
+/// A run that was paid for and whose answer may still be lost: until it is ended, the same call gives the same answer and spends
+/// nothing more.
+#[pyclass(module = "semidp._native", frozen)]
+pub struct Pending {
+    run: Mutex<Option<semidp_cli::Pending>>,
+}
+
+#[pymethods]
+impl Pending {
+    /// Ends the run. Returns what should be known of files that could not be removed.
+    fn end(&self, py: Python<'_>) -> Option<String> {
+        let run = self.taken();
+        py.detach(|| run.and_then(|run| run.end().err()))
+    }
+
+    /// Lets go of a run that has not ended, for the next call.
+    fn release(&self) {
+        drop(self.taken());
+    }
+}
+
+impl Pending {
+    fn taken(&self) -> Option<semidp_cli::Pending> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// The parts of an answer as Python has them.
+pub fn parts(py: Python<'_>, Answer { json, warnings, pending }: Answer) -> PyResult<Parts<'_>> {
+    let pending = pending.map(|run| Pending { run: Mutex::new(Some(run)) });
+    Ok((to_python(py, &json)?, warnings, pending))
+}
 
 /// Asks a command, given by its words without the program's name; `tables` go to the options of these names. Returns the
-/// object that `--json` would print, and warnings.
+/// object that `--json` would print, warnings, and the run.
 #[pyfunction]
 #[pyo3(signature = (words, tables = BTreeMap::new()))]
 pub fn ask<'py>(
     py: Python<'py>,
     words: Vec<String>,
     tables: BTreeMap<String, PyRefMut<'py, Table>>,
-) -> PyResult<Told<'py>> {
+) -> PyResult<Parts<'py>> {
     let has_tables = !tables.is_empty();
     let (words, attached) = attach(words, tables)?;
     let work = move || catch_unwind(AssertUnwindSafe(|| semidp_cli::ask(&words)));
@@ -63,9 +97,13 @@ pub fn ask<'py>(
     };
     drop(attached);
     py.check_signals()?;
-    let Answer { json, warnings } =
-        outcome.map_err(|panic| raise_panic(py, &*panic))?.map_err(|failure| raise(py, &failure))?;
-    Ok((to_python(py, &json)?, warnings))
+    parts(py, outcome.map_err(|panic| raise_panic(py, &*panic))?.map_err(|failure| raise(py, &failure))?)
+}
+
+/// Writes an answer, a certificate or a model to a file, whole or not at all, and not over a file of another kind.
+#[pyfunction]
+pub fn save(py: Python<'_>, path: PathBuf, kind: &str, text: &str) -> PyResult<()> {
+    py.detach(|| semidp_cli::save(&path, kind, text)).map_err(|failure| raise(py, &failure))
 }
 
 /// The command line itself: prints, and returns the exit code.

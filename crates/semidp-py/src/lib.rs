@@ -19,7 +19,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<table::Table>()?;
     module.add_class::<model::Model>()?;
+    module.add_class::<ask::Pending>()?;
     module.add_function(wrap_pyfunction!(ask::ask, module)?)?;
+    module.add_function(wrap_pyfunction!(ask::save, module)?)?;
     module.add_function(wrap_pyfunction!(ask::main, module)?)?;
     module.add_function(wrap_pyfunction!(train::train, module)?)
 }

@@ -1,12 +1,10 @@
 //! Training, with a callback after each step.
 
-use crate::ask::{Told, attach};
+use crate::ask::{Parts, attach, parts};
 use crate::error::{raise, raise_from, raise_panic};
 use crate::table::Table;
-use crate::value::to_python;
 use pyo3::prelude::*;
 use semidp::train::Progress;
-use semidp_cli::Answer;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
@@ -18,7 +16,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 struct Stop(PyErr);
 
 /// Trains by the words of `train`. `on_step`, if given, is called with the number of steps done and of all steps; `not_covered`
-/// goes to the certificate. Returns the text of the model file, the object that `--json` would print, and warnings.
+/// goes to the certificate. Returns the text of the model file, the object that `--json` would print, warnings, and the run.
 #[pyfunction]
 #[pyo3(signature = (words, tables, on_step = None, not_covered = Vec::new()))]
 pub fn train<'py>(
@@ -27,7 +25,7 @@ pub fn train<'py>(
     tables: BTreeMap<String, PyRefMut<'py, Table>>,
     on_step: Option<Py<PyAny>>,
     not_covered: Vec<String>,
-) -> PyResult<(String, Told<'py>)> {
+) -> PyResult<(String, Parts<'py>)> {
     let (words, attached) = attach(words, tables)?;
     let mut heard = Instant::now();
     let mut see = |progress: Progress<'_>| {
@@ -49,7 +47,7 @@ pub fn train<'py>(
     let outcome =
         py.detach(|| catch_unwind(AssertUnwindSafe(|| semidp_cli::train(&words, &not_covered, &mut see))));
     drop(attached);
-    let (saved, Answer { json, warnings }) = match outcome {
+    let (saved, answer) = match outcome {
         Ok(outcome) => outcome.map_err(|failure| raise(py, &failure))?,
         Err(payload) => {
             return Err(match payload.downcast::<Stop>() {
@@ -59,5 +57,5 @@ pub fn train<'py>(
         }
     };
     let text = saved.to_json().map_err(|error| raise_from(py, error))?;
-    Ok((text, (to_python(py, &json)?, warnings)))
+    Ok((text, parts(py, answer)?))
 }

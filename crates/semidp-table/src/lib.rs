@@ -93,7 +93,7 @@ mod table;
 pub use cell::MISSING;
 pub use encoding::{Encoding, Feature};
 pub use error::{Error, Problem, Result};
-pub use file::memory::{Attached, Grid, MemoryTable, Numbers, View, is_sparse, shares_memory};
+pub use file::memory::{Attached, Grid, MemoryTable, Numbers, View, is_attached, is_sparse, shares_memory};
 pub use infer::{Inferred, Skipped};
 pub use schema::{Column, Kind, OTHER, Schema};
 pub use table::{LoadOptions, Table, open_private, open_public};

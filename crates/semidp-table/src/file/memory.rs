@@ -238,6 +238,11 @@ pub fn is_sparse(path: &Path) -> bool {
     attached(path).ok().flatten().is_some_and(|table| table.is_sparse())
 }
 
+/// Whether this is the path of an attached table. It lasts for one call, and names no data.
+pub fn is_attached(path: &Path) -> bool {
+    attached(path).is_ok_and(|table| table.is_some())
+}
+
 /// Whether these are the paths of attached tables that have a number in common: by its address, never by its value.
 ///
 /// Two views of one array that have no number in common, such as its first rows and its last or every other row, share nothing.

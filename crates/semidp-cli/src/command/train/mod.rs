@@ -285,7 +285,7 @@ impl Train {
                 "the model is complete, but what was kept of the run could not be removed: {error}"
             ));
         }
-        delivery.end(output);
+        delivery.hand_over(output);
         output.answer(&json, || outcome.text()).map_err(|failure| match is_written {
             true => failure.after("the model is in the file of --out", "read the file that --out names"),
             false => failure,
