@@ -236,7 +236,8 @@ fn compare(place: &str, expected: &Value, found: &Value, differences: &mut Strin
         }
         (Value::Number(a), Value::Number(b)) => {
             let (x, y) = (a.as_f64().unwrap_or(f64::NAN), b.as_f64().unwrap_or(f64::NAN));
-            if a != b && !((x - y).abs() <= 1e-9 * x.abs().max(y.abs())) {
+            let is_near = (x - y).abs() <= 1e-9 * x.abs().max(y.abs());
+            if a != b && !is_near {
                 let _ = writeln!(differences, "{place}: {a}, {b}");
             }
         }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Feature {
-    /// (x − shift) / scale, in double precision and then rounded to single.
+    /// (x − shift)·(1 / scale), in double precision and then rounded to single.
     Number {
         /// A column of numbers of the schema.
         column: usize,

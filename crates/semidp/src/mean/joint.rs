@@ -551,8 +551,8 @@ impl JointPlan {
                 shift,
                 unreadable,
                 status: is_cut_off.then_some(
-                    "many private rows lie beyond the radius, and what clipping took off them is not known: the mean is pulled towards the \
-                     centre; a larger radius mends it",
+                    "most private rows may lie beyond the radius, as far as this budget shows, and what clipping took off them is not known: \
+                     the mean may be pulled towards the centre; a larger radius or budget mends it",
                 ),
             }
         });
@@ -859,7 +859,32 @@ mod tests {
                 .iter()
                 .any(|column| column.interval.is_some_and(|[low, high]| low > 0.0 || high < 0.0))
         });
-        assert_eq!(missed.count(), 10);
+        assert!(missed.count() > 5);
+    }
+
+    /// Private rows two to four standard deviations from the public ones, or four times as spread out, are clipped: intervals hold what
+    /// clipping took off, or are withheld. Without the model of clipping, 50 to 100 % of these miss.
+    #[test]
+    fn intervals_hold_under_large_shifts() {
+        let trials = 40;
+        for (shift, spread) in [(2.0, 1.0), (3.0, 1.0), (4.0, 1.0), (2.0, 4.0)] {
+            let misses = (0..trials).filter(|seed| {
+                let mut coins = Coins(3 + seed * 7919);
+                let public: Vec<f64> = (0..400).map(|_| coins.row(0.0)[0]).collect();
+                let private: Vec<f64> = (0..200).map(|_| spread * coins.row(0.0)[0] + shift).collect();
+                let evidence = Evidence::of(&Public(DenseTable::new(public, 1).unwrap())).unwrap();
+                let request = request("shift-robust-gaussian");
+                let plan = JointPlan::best(&request, Assumption::Nothing, &evidence, 200).unwrap().unwrap();
+                let rows = Private::new(DenseTable::new(private, 1).unwrap());
+                let session = Session::new(rows, Adjacency::ReplaceOne).unwrap();
+                let session = session.with_randomness(Randomness::Seed(*seed)).with_threads(1);
+                let centre = Public(evidence.mean().to_vec());
+                let found = plan.release(&session, &centre, &centre, 0.95).unwrap().value;
+                found.columns[0].interval.is_some_and(|[low, high]| low > shift || high < shift)
+            });
+            // Five in a hundred, and 6.5 standard deviations.
+            assert!(misses.count() <= 11, "{shift} {spread}");
+        }
     }
 
     /// Two public rows hardly know their own variance: with normal quantiles six of ten such releases would report a shift that is none.
