@@ -4,7 +4,7 @@
 //! [`ClippedMoments`], one event; all that follows is post-processing: means, variances, unreadable and clipped counts, the shift, the point
 //! estimate ([`combine`]) and the interval ([`Intervals`]).
 
-use super::clipping::{Clipped, ClippingModel, LARGEST_CLIPPED_SHARE, Observed};
+use super::clipping::{Clipped, ClippingModel, MAX_COUNTED_SHARE, Observed};
 use super::interval::{half_width, normal_quantile, student_quantile};
 use super::law::stated_at;
 use super::shift::{ErrorLaw, Intervals, Pair, combine, predicted_errors, unit_variance};
@@ -190,13 +190,20 @@ impl JointPlan {
         candidates.min_by(|a, b| width(*a).total_cmp(&width(*b))).unwrap_or(most)
     }
 
-    /// The scale at which clipped rows are counted to within 10 % of the private rows (two standard errors). Larger scales shorten clipped
-    /// rows more, so that the scale is no larger than that.
+    /// The scale of the count of clipped rows. Larger scales count better and shorten clipped rows more: it is the one that counts to within
+    /// 10 % of the private rows (two standard errors), unless rows that public data did not show would then cost more than a tenth of the
+    /// standard deviation of the noise.
     fn best_clipped_scale(&self) -> f64 {
-        let (least, most) = if self.law == Law::Laplace { (0.05, 0.3) } else { (0.2, 0.6) };
         let rows = self.problem.private_rows().max(1) as f64;
-        let noise = self.noise_std_on_sum() / self.radius() * (self.public.len() as f64).sqrt();
-        (2.0 * noise / (0.1 * rows)).clamp(least, most)
+        let noise = self.noise_std_on_sum() / self.radius() / rows;
+        let wanted = 2.0 * noise * (self.public.len() as f64).sqrt() / 0.1;
+        let shortening = (0.1 * noise / self.unseen_share.max(1e-12)).min(1.0);
+        match self.law {
+            Law::Laplace => wanted.min(shortening).clamp(0.05, 0.3),
+            Law::Gaussian | Law::KNorm => {
+                wanted.min((shortening * (2.0 - shortening)).sqrt()).clamp(0.2, 0.6)
+            }
+        }
     }
 
     /// The estimator.
@@ -497,7 +504,7 @@ impl JointPlan {
         let mut intervals = Intervals::new(confidence);
         let is_cut_off = model.is_none()
             || is_clipped
-                && clipped_rows.estimate - 2.0 * clipped_rows.standard_error > LARGEST_CLIPPED_SHARE * rows;
+                && clipped_rows.estimate - 2.0 * clipped_rows.standard_error > MAX_COUNTED_SHARE * rows;
         // Where public rows are few, their variance is hardly known.
         let freedom = self.problem.public_rows().max(2) - 1;
         let significant = student_quantile(1.0 - 0.025 / d as f64, freedom);
@@ -551,7 +558,7 @@ impl JointPlan {
                 shift,
                 unreadable,
                 status: is_cut_off.then_some(
-                    "most private rows may lie beyond the radius, as far as this budget shows, and what clipping took off them is not known: \
+                    "many private rows lie beyond the radius, or may for all that this budget shows, and what clipping took off them is not known: \
                      the mean may be pulled towards the centre; a larger radius or budget mends it",
                 ),
             }
