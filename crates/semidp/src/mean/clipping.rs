@@ -14,7 +14,7 @@ use super::joint::Estimated;
 
 /// Share of counted private rows beyond the radius above which no interval is given. Measured as the margins are: with 0.8 in its place, up to
 /// 40 % of the intervals of shifted normal rows miss.
-pub(super) const MAX_COUNTED_SHARE: f64 = 0.25;
+pub(super) const MAX_COUNTED_SHARE: f64 = 0.4;
 /// The same for the share that the model cannot exclude, which is larger at small budgets.
 const MAX_MODELLED_SHARE: f64 = 0.8;
 /// Standard errors by which offset, variance and count may be larger than released.
