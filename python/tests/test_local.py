@@ -225,7 +225,7 @@ def test_what_is_wrong_with_a_question_is_named(options: dict[str, Any], kind: t
         (lambda lines: lines, {"estimator": "median"}, "estimator", "one of"),
         (lambda lines: lines, {"estimator": "throw-away"}, "estimator", "rows that are not there"),
         (lambda lines: lines, {"std": -1}, "std", "finite"),
-        (lambda lines: lines, {"X_public": PUBLIC[:, :1]}, "X_public", "1 columns"),
+        (lambda lines: lines, {"X_public": PUBLIC[:, :1]}, "reports", "1 columns"),
     ],
 )
 def test_what_is_wrong_with_reports_is_named(change: Any, options: dict[str, Any], parameter: str, match: str) -> None:

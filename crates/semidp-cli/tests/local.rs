@@ -261,7 +261,6 @@ fn reports_by_rank_that_are_none_are_refused() {
     assert_eq!(json(&aggregate(&folder))["reports"], 4);
 }
 
-/// Rows far beyond the radius gave a mean near the centre with a tiny predicted error, and no word.
 /// Memory is taken for what columns or options say, not for what a line of 200 bytes claims.
 #[test]
 fn a_first_report_cannot_claim_any_dimension() {
@@ -292,6 +291,7 @@ fn a_first_report_cannot_claim_any_dimension() {
     assert_eq!(json(&format!("{aggregate} {said}"))["reports"], 1);
 }
 
+/// Rows far beyond the radius gave a mean near the centre with a tiny predicted error, and no word.
 #[test]
 fn a_radius_is_asked_for_and_clipped_public_rows_are_noticed() {
     let folder = folder("local_radius");
