@@ -6,7 +6,12 @@ use crate::{file, progress, table};
 use clap::Args;
 use semidp_paper::{EXPERIMENTS, Experiment, Outcome, Pieces, Settings, report};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 const EXAMPLE: &str = "\
@@ -55,7 +60,7 @@ impl Reproduce {
         let chosen = self.chosen()?;
         file::make_folder("--out", &self.out)?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let pieces = FolderPieces::new(self.out.join("pieces"), self.fresh)?;
+        let pieces = PieceFile::open(self.out.join("pieces.jsonl"), self.fresh)?;
         let settings = Settings {
             quick: self.quick,
             seed: self.seed,
@@ -147,46 +152,60 @@ fn unless_skipped(
     }
 }
 
-/// A file a piece.
-struct FolderPieces {
-    folder: PathBuf,
+/// One file with a line of JSON for each finished piece, appended as soon as it is finished.
+struct PieceFile {
+    path: PathBuf,
+    finished: Mutex<BTreeMap<String, Value>>,
 }
 
-impl FolderPieces {
-    fn new(folder: PathBuf, fresh: bool) -> Result<Self, Failure> {
-        if fresh && folder.exists() {
-            std::fs::remove_dir_all(&folder).map_err(|error| {
-                Failure::other(format!("--fresh: cannot remove {}: {error}", folder.display()))
-            })?;
-        }
-        file::make_folder("--out", &folder)?;
-        Ok(Self { folder })
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.join(format!("{name}.json"))
-    }
-}
-
-impl Pieces for FolderPieces {
-    fn find(&self, name: &str) -> semidp_paper::Result<Option<Value>> {
-        let path = self.path(name);
-        if !path.exists() {
-            return Ok(None);
-        }
-        let failed = |error: String| {
-            semidp_paper::Error::Piece(format!(
-                "{} cannot be read, --fresh starts anew: {error}",
-                path.display()
-            ))
+impl PieceFile {
+    fn open(path: PathBuf, fresh: bool) -> Result<Self, Failure> {
+        let failed = |error: &dyn Display| {
+            Failure::other(format!("{} cannot be read, --fresh starts anew: {error}", path.display()))
         };
-        let text = std::fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
-        serde_json::from_str(&text).map(Some).map_err(|error| failed(error.to_string()))
+        if fresh && path.exists() {
+            std::fs::remove_file(&path).map_err(|error| failed(&error))?;
+        }
+        let file =
+            OpenOptions::new().create(true).append(true).open(&path).map_err(|error| failed(&error))?;
+        let text = std::fs::read_to_string(&path).map_err(|error| failed(&error))?;
+        // A killed run may have left the beginning of a line.
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        if whole < text.len() {
+            file.set_len(whole as u64).map_err(|error| failed(&error))?;
+        }
+        let mut finished = BTreeMap::new();
+        for line in text[..whole].lines() {
+            let mut line: Value = serde_json::from_str(line).map_err(|error| failed(&error))?;
+            let name = line["name"].as_str().ok_or_else(|| failed(&"a line has no name"))?.to_string();
+            finished.insert(name, line["piece"].take());
+        }
+        Ok(Self { path, finished: Mutex::new(finished) })
+    }
+
+    fn finished(&self) -> MutexGuard<'_, BTreeMap<String, Value>> {
+        self.finished.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pieces for PieceFile {
+    fn find(&self, name: &str) -> semidp_paper::Result<Option<Value>> {
+        Ok(self.finished().get(name).cloned())
     }
 
     fn keep(&self, name: &str, piece: &Value) -> semidp_paper::Result<()> {
-        file::write("--out", &self.path(name), &piece.to_string())
-            .map_err(|failure| semidp_paper::Error::Piece(failure.message().into()))
+        let mut finished = self.finished();
+        let line = json!({ "name": name, "piece": piece });
+        let append = || -> std::io::Result<()> {
+            let mut file = OpenOptions::new().append(true).open(&self.path)?;
+            file.write_all(format!("{line}\n").as_bytes())?;
+            file.sync_data()
+        };
+        append().map_err(|error| {
+            semidp_paper::Error::Piece(format!("cannot write {}: {error}", self.path.display()))
+        })?;
+        finished.insert(name.into(), piece.clone());
+        Ok(())
     }
 }
 
