@@ -5,62 +5,16 @@
 //! have probability 8e-11 for a normal variable; the means here are of so many draws that their
 //! skewness at most triples that.
 
-use semidp_core::*;
+#[path = "noise_law/draws.rs"]
+mod draws;
+
+use draws::*;
 
 const WIDTH: usize = 1000;
 const STEPS: u64 = 220;
 /// DKW: the empirical distribution function of N draws is further than ε from the true one, anywhere,
 /// with probability at most 2·exp(−2Nε²): for 220,000 draws and this ε, 1.2e-10.
 const DKW: f64 = 0.007_32;
-
-/// Noise in grid steps: whole numbers, all coordinates of the first step first, and its scale.
-struct Draws {
-    noise: Vec<i64>,
-    scale: f64,
-}
-
-fn draws<M: Mechanism>(
-    law: M,
-    query: impl Fn(Public<Vec<f64>>) -> ClippedSum<M::Norm>,
-    (multiplier, delta): (f64, f64),
-    (width, steps): (usize, u64),
-    seed: u64,
-) -> Draws {
-    let nobody = Private::new(DenseTable::<f32>::new(Vec::new(), width).unwrap());
-    let session = Session::new(nobody, Adjacency::AddRemove).unwrap();
-    let session = session.with_randomness(Randomness::Seed(seed));
-    let query = query(Public(vec![0.0; width]));
-    let program = Program::new(law, Sampling::Everyone, Steps::new(steps).unwrap());
-    let (run, tickets) = session.authorise(program, Delta::new(delta).unwrap()).unwrap();
-    let release = |ticket| run.noise(run.sum(&query, ticket).unwrap()).unwrap().into_inner();
-    let grid = query.grid();
-    let whole = |x: f64| {
-        // Dividing by a power of two is exact.
-        let k = x / grid.step();
-        assert_eq!(k, k.trunc(), "released values lie on the grid");
-        k as i64
-    };
-    let noise: Vec<i64> = tickets.flat_map(release).map(whole).collect();
-    assert_eq!(noise.len(), width * steps as usize);
-    // Rounded up, so that it is never below the multiplier times the bound.
-    let scale = (multiplier * grid.clip_steps() as f64).next_up().ceil();
-    Draws { noise, scale }
-}
-
-fn gaussian(multiplier: f64, clip_norm: f64, shape: (usize, u64), seed: u64) -> Draws {
-    let law = Gaussian::new(NoiseMultiplier::new(multiplier).unwrap());
-    draws(law, |centre| ClippedSum::l2(centre, clip_norm).unwrap(), (multiplier, 1e-6), shape, seed)
-}
-
-fn laplace(multiplier: f64, clip_norm: f64, shape: (usize, u64), seed: u64) -> Draws {
-    let law = Laplace::new(NoiseMultiplier::new(multiplier).unwrap());
-    draws(law, |centre| ClippedSum::l1(centre, clip_norm).unwrap(), (multiplier, 0.0), shape, seed)
-}
-
-/// Φ.
-fn normal(x: f64) -> f64 {
-    0.5 * libm::erfc(-x / 2f64.sqrt())
-}
 
 /// sup |F_N(k) − F(k)| over all whole k, for P(noise ≤ k) = F((k + 1/2)/scale).
 fn distance(draws: &Draws, law: impl Fn(f64) -> f64) -> f64 {
@@ -129,33 +83,6 @@ fn moments_and_correlations_of_gaussian_noise() {
     }
 }
 
-const BINS: usize = 64;
-/// Half of 1e-9: with hundreds of draws a bin, the law of the statistic is χ² only nearly.
-const LEAST_TAIL: f64 = 5e-10;
-
-/// Counts in bins to which the normal law gives equal probability.
-fn counts(noise: impl Iterator<Item = i64>, scale: f64) -> [f64; BINS] {
-    let mut counts = [0.0; BINS];
-    for k in noise {
-        let place = normal(k as f64 / scale) * BINS as f64;
-        counts[(place as usize).min(BINS - 1)] += 1.0;
-    }
-    counts
-}
-
-/// P(χ² ≥ x) for 63 degrees of freedom: for an odd number it is a finite sum (Abramowitz and Stegun
-/// 26.4.4), 2Φ(−√x) + 2φ(√x)·Σ x^{r−1/2}/(1·3···(2r−1)) over r from 1 to 31.
-fn chi_square_tail(x: f64) -> f64 {
-    let root = x.sqrt();
-    let (mut term, mut sum) = (1.0 / root, 0.0);
-    for r in 1..=(BINS as i32 - 2) / 2 {
-        term *= x / f64::from(2 * r - 1);
-        sum += term;
-    }
-    let density = (-0.5 * x).exp() / (2.0 * std::f64::consts::PI).sqrt();
-    2.0 * normal(-root) + 2.0 * density * sum
-}
-
 /// Against the continued fraction of the incomplete gamma function Γ(63/2, x/2), which shares nothing
 /// with the sum above. The last is the quantile of 1e-9.
 #[test]
@@ -164,24 +91,6 @@ fn the_tail_of_chi_square_is_right() {
         let found = chi_square_tail(x);
         assert!((found / tail - 1.0).abs() < 1e-7, "{x}: {found}");
     }
-}
-
-/// Two samples, two samplers that share nothing: ours, and the exact discrete Gaussian of OpenDP. At
-/// this scale the discrete law and the rounded one are the same to 1e-12.
-#[test]
-fn agrees_with_an_independent_exact_sampler() {
-    const OTHERS: usize = 20_000;
-    let ours = gaussian(2.0, 1.5, (WIDTH, STEPS), 8);
-    let other = || {
-        let k = opendp::traits::samplers::sample_discrete_gaussian((ours.scale as u64).into()).unwrap();
-        i64::try_from(k).unwrap()
-    };
-    let theirs = counts((0..OTHERS).map(|_| other()), ours.scale);
-    let a = counts(ours.noise.iter().copied(), ours.scale);
-    let ratio = (ours.noise.len() as f64 / OTHERS as f64).sqrt();
-    let terms = a.iter().zip(&theirs).map(|(a, b)| (a / ratio - b * ratio).powi(2) / (a + b));
-    let statistic: f64 = terms.sum();
-    assert!(chi_square_tail(statistic) >= LEAST_TAIL, "{statistic}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::python;
 /// Runs the command.
 pub fn run(options: &[&str]) -> Result<(), Failure> {
     match options {
-        [] => process::run(&mut process::cargo(["bench", "--workspace"])),
+        [] => process::run(&mut process::cargo(["bench", "--manifest-path", "bench/Cargo.toml"])),
         ["peers", options @ ..] => peers::run(options),
         ["python"] => python::bench(),
         _ => Err(Failure::usage(format!("`bench` does not understand `{}`", options.join(" ")))),

@@ -19,8 +19,9 @@ Chores of the repository.
 
 usage: cargo xtask <command>
 
-  test [--quick]            format, lints, tests, documentation, links, the Python package; --quick
-                            leaves out the lints and the building of the documentation
+  test [--quick | --full]   format, lints, tests, documentation, links, the Python package; --quick
+                            leaves out the lints and the building of the documentation; --full adds
+                            the long forms (sweeps, faults, noise against OpenDP), for hours
   test python               the Python package alone: a wheel in a virtual environment in
                             target/python-venv (or $SEMIDP_PYTHON_VENV), pytest, mypy
   test documents            paths and links in the documents alone

@@ -1,4 +1,4 @@
-//! How long privacy questions take: `cargo bench --package semidp-accounting`.
+//! How long privacy questions take: `cargo bench --bench accounting` in `bench/`.
 //!
 //! Sizes are in the ids: q is the sample rate, T the number of steps, z the noise multiplier.
 // criterion's macros make functions without documentation.

@@ -1,4 +1,4 @@
-//! How fast the kernel draws noise and sums rows: `cargo bench --package semidp-core`.
+//! How fast the kernel draws noise and sums rows: `cargo bench --bench kernel` in `bench/`.
 //!
 //! Sizes are in the ids. Each is beside what it competes with: noise beside an inexact and another
 //! exact sampler, sums beside the speed at which memory can be read at all.
