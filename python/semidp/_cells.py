@@ -52,6 +52,9 @@ def number(cell: Any) -> float:
         return cell
     kind = type(cell)
     try:
+        if issubclass(kind, (complex, np.complexfloating)):
+            # One complex cell makes those beside it complex, too.
+            return float(cell.real) if cell.imag == 0 else _NAN
         if issubclass(kind, _NO_NUMBERS) or (issubclass(kind, np.ndarray) and cell.ndim > 0) or is_missing(cell):
             return _NAN
         return float(cell)
@@ -139,8 +142,8 @@ def _compare_exactly(classes: npt.NDArray[Any], labels: npt.NDArray[Any], keys: 
 
 
 def floats(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """An array as numbers: of float32 or float64 itself, of other numbers as float64, of objects and text cell by cell. Of other types itself."""
-    if array.dtype in (np.float32, np.float64) or array.dtype.kind not in "biufOUS":
+    """An array as numbers: of float32 or float64 itself, of other numbers as float64, of objects, complex ones and text cell by cell. Of other types itself."""
+    if array.dtype in (np.float32, np.float64) or array.dtype.kind not in "biufcOUS":
         return array
     with quiet():
         if array.dtype.kind in "biuf":
@@ -184,9 +187,9 @@ def labels_of(listed: Iterable[Any]) -> npt.NDArray[Any]:
 def matrix_of(rows: Sequence[Any], width: int | None) -> npt.NDArray[np.float64] | None:
     """Rows of a list as numbers, each read on its own: cells that are not there are missing, and those beyond the width are left out.
 
-    Public facts say how many columns there are, if any do. Otherwise it is the number of cells that more than half of the rows have, which
-    a single row does not decide, and ``None`` is returned if no number has this majority. If more than half are no rows but cells, this is one
-    column, and a vector.
+    Public facts say how many columns there are, if any do. Otherwise it is the number of cells that more than half of the rows have, and
+    ``None`` is returned if no number has this majority. A single row decides that only where half of the rows are odd, as in lists of two
+    rows. If more than half are no rows but cells, this is one column, and a vector.
     """
     with quiet():
         lengths = Counter(map(_length, rows))

@@ -186,9 +186,10 @@ def private_table(private: Any, public: Any, schema: Any, columns: Any, names: l
     elif public is not None:
         numbers = dict.fromkeys(names, True)
     else:
-        if columns is None and _tables.has_text(private):
+        if columns is None:
+            # The library of a data frame infers types from cells, so that one private cell could decide.
             raise InvalidParameterError(
-                "columns must be given: X has columns that are no numbers, and no public rows or schema say which to take", parameter="columns"
+                "columns must be given: no public rows or schema say which columns of X hold numbers", parameter="columns"
             )
         numbers = dict.fromkeys(names if columns is None else chosen_columns(columns, private) or [], True)
     return _tables.table(private, names, name="X", numeric=[numbers.get(name) for name in names])

@@ -133,11 +133,9 @@ def coerced(X: Any, width: int | None = None, name: str = "X") -> Any:
         for column, column_name in zip(columns, _tables.frame_names(X), strict=True):
             _tables.refuse_other_types(column, column_name, name)
         numbers = [_tables.numbers_of(column) for column in columns]
-        # One cell makes a column of pandas one of objects. That must not change the precision in which the others are read.
-        declared = {each.dtype for column, each in zip(columns, numbers, strict=True) if _tables.is_numeric(column)}
-        kind = np.float32 if declared == {np.dtype(np.float32)} else np.float64
+        # One cell makes a column of pandas one of objects. That must not change how the others are read, so all are widened.
         with _cells.quiet():
-            return np.column_stack([each.astype(kind, copy=False) for each in numbers])
+            return np.column_stack([each.astype(np.float64, copy=False) for each in numbers])
     if _cells.is_list(X):
         rows = _cells.matrix_of(list(X), width)
         if rows is None:
@@ -149,7 +147,10 @@ def coerced(X: Any, width: int | None = None, name: str = "X") -> Any:
         return rows
     if hasattr(X, "dtype") and hasattr(X, "to_numpy"):
         return _tables.numbers_of(X)
+    if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
+        raise UnsupportedTypeError(f"{name} must hold numbers, got dates or times", parameter=name)
     try:
-        return _cells.floats(np.asarray(X))
+        array = np.asarray(X)
+        return array if array.dtype.kind == "c" else _cells.floats(array)
     except Exception:  # no rows at all, which the next check refuses
         return X

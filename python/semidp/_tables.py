@@ -116,7 +116,7 @@ def is_numeric(column: Any) -> bool:
 
 def refuse_other_types(column: Any, column_name: str, name: str) -> None:
     """Refuses a column of a frame whose type says that it holds neither numbers nor text."""
-    if not is_numeric(column) and not _TEXT.match(type_name(column)):
+    if not is_numeric(column) and not _TEXT.match(type_name(column)) and not type_name(column).startswith("complex"):
         raise UnsupportedTypeError(
             f"{name} must have columns of numbers or text; column {column_name} is of type {type_name(column)}", parameter=name
         )
@@ -143,7 +143,7 @@ def numbers_of(column: Any) -> npt.NDArray[Any]:
     values = _values(column)
     if values.dtype in (np.float32, np.float64):
         return values
-    if values.dtype.kind not in "biufOUS":
+    if values.dtype.kind not in "biufcOUS":
         return np.full(len(values), np.nan)
     # Whatever form gaps give the column: a gap must not change the precision in which the other cells are read.
     return _cells.floats(values).astype(np.float32 if type_name(column) in ("float", "float32") else np.float64, copy=False)

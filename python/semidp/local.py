@@ -110,7 +110,11 @@ def randomize(
         raise InvalidParameterError("X must be given: every row is one person's", parameter="X")
     if memory is None and again:
         raise InvalidParameterError("memory must be given with again: nothing else remembers a report", parameter="memory")
-    tables: dict[str, _native.Table] = {"data": private_table(rows, public, schema, columns, None)}
+    named = columns
+    if columns is None and public is None and schema is None and _tables.is_frame(rows) and not _tables.has_text(rows):
+        # Whether this is refused is seen by the owner of the rows alone.
+        named = column_names(rows)
+    tables: dict[str, _native.Table] = {"data": private_table(rows, public, schema, named, None)}
     if public is not None:
         tables["public"] = _tables.table(public, column_names(public), name="X_public")
     with Files() as files:

@@ -148,10 +148,12 @@ def test_the_type_of_a_frame_changes_no_number() -> None:
 
 
 def test_a_column_of_objects_leaves_the_precision_of_the_others() -> None:
+    wide = pd.DataFrame({"a": np.float32([0.1, 0.2]), "t": [1_700_000_001, 1_700_000_002]})
+    odd = wide.assign(t=pd.Series([1_700_000_001, "x"], dtype=object))
+    np.testing.assert_array_equal(_rows.coerced(odd)[0], _rows.coerced(wide)[0])
     frame = pd.DataFrame(X.astype(np.float32), columns=list("abc"))
     odd = frame.assign(a=pd.Series(with_first(frame["a"], "q"), dtype=object))
     read = np.asarray(_rows.coerced(odd))
-    assert read.dtype == np.float32
     np.testing.assert_array_equal(read[1:], frame.to_numpy()[1:])
     np.testing.assert_array_equal(read[0], [np.nan, *frame.to_numpy()[0, 1:]])
     assert np.asarray(_rows.coerced(frame.astype(object))).dtype == np.float64

@@ -1,6 +1,6 @@
 //! What stands beside a certificate in the same file, and whether it agrees with it.
 
-use semidp_accounting::{Accountants, Certificate, Epsilon, Error, Provenance, json};
+use semidp_accounting::{Accountants, Certificate, Epsilon, Error, Provenance, RandomSource, json};
 use semidp_tabular::SavedModel;
 use serde_json::{Map, Value, json};
 
@@ -57,6 +57,7 @@ pub fn parse(text: &str) -> Result<Document, crate::failure::Failure> {
         return Err(malformed(format!("it has more than one certificate, the other in `{place}`")).into());
     }
     let certificate = Certificate::from_value(inner)?;
+    check_names(&fields)?;
     check_types(&fields)?;
     Ok(Document { certificate, beside: Some(fields) })
 }
@@ -88,6 +89,20 @@ fn has_certificate(value: &Value) -> bool {
         }
         Value::Array(items) => items.iter().any(has_certificate),
         _ => false,
+    }
+}
+
+/// Refuses names that a reader may take for those of semidp and a comparison passes over: `Epsilon`, or `epsilon` with a letter of another
+/// alphabet.
+fn check_names(fields: &Map<String, Value>) -> Result<(), Error> {
+    let is_plain = |name: &str| {
+        name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+    };
+    match fields.keys().find(|name| !is_plain(name)) {
+        Some(name) => Err(malformed(format!(
+            "`{name}` is no field of semidp: names have lower-case letters, digits and underscores"
+        ))),
+        None => Ok(()),
     }
 }
 
@@ -130,7 +145,7 @@ pub struct Comparison {
 pub fn compare(certificate: &Certificate, beside: &Map<String, Value>) -> Comparison {
     let mut comparison = Comparison::default();
     for (name, stated) in beside.iter().filter(|(_, stated)| !stated.is_null()) {
-        match check(certificate, name, stated, beside) {
+        match check(certificate, name, stated) {
             Checked::Agrees => {}
             Checked::Differs(certified) => {
                 let stated = words(stated);
@@ -158,7 +173,7 @@ impl Checked {
     }
 }
 
-fn check(certificate: &Certificate, name: &str, stated: &Value, beside: &Map<String, Value>) -> Checked {
+fn check(certificate: &Certificate, name: &str, stated: &Value) -> Checked {
     let guarantee = &certificate.guarantee;
     // A smaller figure is a stronger claim.
     let bounded = |certified: Option<f64>| match (stated.as_f64(), certified) {
@@ -176,10 +191,18 @@ fn check(certificate: &Certificate, name: &str, stated: &Value, beside: &Map<Str
         "arithmetic" => same(json!(certificate.arithmetic)),
         // Some answers of nothing say so in more words.
         "protects" if guarantee.epsilon != Epsilon::UNBOUNDED => same(json!(guarantee.protects)),
-        // `account` answers with figures on other grids, and of delta where epsilon is given.
-        "accountants" if !beside.contains_key("noise_multiplier") => {
+        // `account` answers with figures on other grids, and of delta where epsilon is given. It draws no noise.
+        "accountants" if certificate.random_source != RandomSource::None => {
             let agrees = accountants(certificate.accountants, guarantee.epsilon, stated);
             Checked::unless(!agrees, json!(certificate.accountants))
+        }
+        "assumptions" => same(json!(certificate.assumptions)),
+        "not_covered" => same(json!(certificate.not_covered)),
+        "version" => same(json!(certificate.version)),
+        // `account` names the law of the noise alone.
+        "mechanism" => {
+            let is_law = stated.as_str().is_some_and(|law| laws(certificate).contains(&law));
+            Checked::unless(!is_law && *stated != certificate.mechanism, &certificate.mechanism)
         }
         "hyperparameters" => {
             let certified = hyperparameters(&certificate.hyperparameters);
@@ -190,6 +213,16 @@ fn check(certificate: &Certificate, name: &str, stated: &Value, beside: &Map<Str
             None => Checked::Unknown,
         },
     }
+}
+
+/// The laws of the noise of a certificate's events: a Poisson sampled Gaussian event has Gaussian noise.
+fn laws(certificate: &Certificate) -> Vec<&'static str> {
+    let names = certificate.events.iter().filter_map(|event| {
+        let event = serde_json::to_value(&event.event).ok()?;
+        let name = event.get("event")?.as_str()?.to_string();
+        ["gaussian", "laplace", "k-norm"].into_iter().find(|law| name.ends_with(law))
+    });
+    names.collect()
 }
 
 /// Whether no figure is below the certificate's, which has no field for a pure one: that is its epsilon.
@@ -226,6 +259,10 @@ fn parameters(certificate: &Certificate) -> Vec<(&'static str, f64)> {
     {
         let named = |name| Some((name, event.get(name)?.as_f64()?));
         parameters.extend(["noise_multiplier", "sample_rate"].into_iter().filter_map(named));
+        // Every private row takes part in an event without a rate.
+        if event.get("sample_rate").is_none() {
+            parameters.push(("sample_rate", 1.0));
+        }
     }
     parameters
 }
