@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use semidp_fuzz::{folder, write};
-use semidp_tabular::{Predictor, SavedModel};
+use semidp::model::{Predictor, SavedModel};
 use serde_json::Value;
 
 /// As the writer computes it: FNV-1a of the compact text. It guards against accidents, so that a fuzzer may know it.

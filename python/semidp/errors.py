@@ -344,6 +344,7 @@ _RENAMED = {
     "Changed": "LedgerError",
     "Interrupted": "RunInterruptedError",
     "InvalidFeature": "InvalidColumnError",
+    "MalformedModel": "MalformedError",
     "MalformedNames": "UnreadableError",
     "NotALedger": "LedgerError",
     "Other": "SemidpError",
@@ -353,6 +354,7 @@ _RENAMED = {
     "UnknownDataset": "LedgerError",
     "UnknownEntry": "LedgerError",
     "UnknownSchemaFormat": "MalformedSchemaError",
+    "UnknownModelFormat": "UnknownFormatError",
     "Unusable": "LedgerError",
 }
 

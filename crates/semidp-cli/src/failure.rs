@@ -222,6 +222,23 @@ impl From<semidp::Error> for Failure {
                 message,
                 "give --radius: the distance from the centre within which rows lie, as in --radius 10",
             ),
+            semidp::Error::Table(error) => error.into(),
+            semidp::Error::Ledger(error) => error.into(),
+            semidp::Error::Target { .. } => {
+                Self::input(message, "--target names the column to predict, --task says what it is")
+            }
+            semidp::Error::NoFeatures { .. } => {
+                Self::input(message, "the files need another column that varies in the public rows")
+            }
+            semidp::Error::NoLabels { .. } => {
+                Self::input(message, "the target must be there, with values that the public rows know")
+            }
+            semidp::Error::UnknownModelFormat { .. } => {
+                Self::input(message, "it was written by another version of semidp: train again, or use that one")
+            }
+            semidp::Error::MalformedModel { .. } => {
+                Self::input(message, "give the file that `semidp train --out` wrote")
+            }
             _ => Self::other(message),
         };
         failure.named(name)
@@ -294,25 +311,6 @@ impl From<semidp_table::Error> for Failure {
             | Table::MalformedSchema { .. }
             | Table::InvalidColumn { .. } => "`semidp schema --public FILE` writes a schema to start from",
             _ => "every command explains itself: `semidp mean --help`",
-        };
-        Self::input(message, hint).named(name)
-    }
-}
-
-impl From<semidp_tabular::Error> for Failure {
-    fn from(error: semidp_tabular::Error) -> Self {
-        use semidp_tabular::Error as Tabular;
-        let (message, name) = (error.to_string(), variant(&error));
-        let hint = match error {
-            Tabular::Table(error) => return error.into(),
-            Tabular::Algorithm(error) => return error.into(),
-            Tabular::Target { .. } => "--target names the column to predict, --task says what it is",
-            Tabular::NoFeatures { .. } => "the files need another column that varies in the public rows",
-            Tabular::NoLabels { .. } => "the target must be there, with values that the public rows know",
-            Tabular::UnknownFormat { .. } => {
-                "it was written by another version of semidp: train again, or use that one"
-            }
-            _ => "give the file that `semidp train --out` wrote",
         };
         Self::input(message, hint).named(name)
     }

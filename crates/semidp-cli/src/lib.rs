@@ -28,7 +28,7 @@ pub use delivery::Pending;
 pub use failure::Failure;
 use output::Output;
 use semidp::train::Progress;
-use semidp_tabular::SavedModel;
+use semidp::model::SavedModel;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::Path;

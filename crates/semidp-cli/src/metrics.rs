@@ -2,7 +2,7 @@
 
 use crate::number::nearest;
 use semidp::train::metrics::{Metrics, Quality};
-use semidp_tabular::Target;
+use semidp::model::Target;
 use serde_json::{Value, json};
 
 /// As programs read them.

@@ -151,9 +151,6 @@ pub enum Error {
     /// A privacy question without an answer.
     #[error(transparent)]
     Accounting(#[from] semidp_accounting::Error),
-    /// A table could not be read or encoded.
-    #[error(transparent)]
-    Table(#[from] semidp_tabular::Error),
     /// A chart could not be drawn.
     #[error(transparent)]
     Chart(#[from] semidp_plot::Error),

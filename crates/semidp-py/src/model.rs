@@ -5,7 +5,7 @@ use crate::table::Table;
 use numpy::PyArray2;
 use numpy::ndarray::Array2;
 use pyo3::prelude::*;
-use semidp_tabular::{Predictor, SavedModel};
+use semidp::model::{Predictor, SavedModel};
 
 /// A model file, ready to score rows.
 #[pyclass(module = "semidp._native", frozen)]

@@ -1,6 +1,8 @@
-//! The errors of the algorithms.
+//! The errors of the library.
 
-/// Everything an algorithm refuses.
+use std::path::PathBuf;
+
+/// Everything that the library refuses.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -74,6 +76,55 @@ pub enum Error {
         checkpoint: String,
     },
 
+    /// The target of a model is not what its task needs.
+    #[error("the target {column} must {requirement}")]
+    Target {
+        /// The column.
+        column: String,
+        /// What it must be like.
+        requirement: String,
+    },
+
+    /// A model needs at least one feature.
+    #[error("there must be at least one feature besides the target {column}")]
+    NoFeatures {
+        /// The target.
+        column: String,
+    },
+
+    /// No public row has a label.
+    #[error("no row of {path} has a known {column}")]
+    NoLabels {
+        /// The file.
+        path: PathBuf,
+        /// The target.
+        column: String,
+    },
+
+    /// Not a model file, or one that was changed.
+    #[error("not a model file of semidp: {reason}")]
+    MalformedModel {
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// A model file of another version.
+    #[error("the model file has format {found}, this version reads {known}")]
+    UnknownModelFormat {
+        /// Its format.
+        found: String,
+        /// The format that this version reads.
+        known: &'static str,
+    },
+
+    /// A table cannot be read.
+    #[error(transparent)]
+    Table(#[from] semidp_table::Error),
+
+    /// The ledger refused or cannot be used.
+    #[error(transparent)]
+    Ledger(#[from] semidp_ledger::Error),
+
     /// The kernel refused.
     #[error(transparent)]
     Kernel(#[from] semidp_core::Error),
@@ -89,5 +140,5 @@ impl Error {
     }
 }
 
-/// The result of an algorithm.
+/// The result of a call of the library.
 pub type Result<T> = std::result::Result<T, Error>;

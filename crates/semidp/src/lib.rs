@@ -4,6 +4,7 @@
 //! * [`mean`]: estimators of a mean from private and public rows, each with its exact error beforehand.
 //! * [`loss`] and [`domain`]: what is minimised in training, and over which models.
 //! * [`train`]: linear models on private and public rows.
+//! * [`model`]: models of tables, their files, predictions and metrics.
 //! * [`record`]: a run of one release that survives its process.
 //! * [`strength`]: budgets that promise little, and noise that hides nobody.
 //! * [`theory`]: minimax rates with their conditions, and plans for training.
@@ -17,6 +18,7 @@ mod error;
 pub mod local;
 pub mod loss;
 pub mod mean;
+pub mod model;
 pub mod record;
 pub mod strength;
 pub mod theory;

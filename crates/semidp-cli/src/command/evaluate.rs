@@ -8,7 +8,7 @@ use crate::options::ReadingOptions;
 use crate::output::Output;
 use crate::table;
 use clap::Args;
-use semidp_tabular::Predictor;
+use semidp::model::Predictor;
 use serde_json::json;
 use std::path::PathBuf;
 

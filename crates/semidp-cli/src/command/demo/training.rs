@@ -14,7 +14,7 @@ use semidp_accounting::{Adjacency, Certificate, Delta, Epsilon, PrivacyBudget, S
 use semidp_core::Randomness;
 use semidp_plot::{Axis, Chart, Series, Style};
 use semidp_table::{LoadOptions, Schema};
-use semidp_tabular::{Columns, Task};
+use semidp::model::{Columns, Task};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{self, Read};

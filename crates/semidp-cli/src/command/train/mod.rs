@@ -31,7 +31,7 @@ use semidp_accounting::local::LARGEST_LOCAL_EPSILON;
 use semidp_accounting::{Adjacency, Certificate, Epsilon, PrivacyBudget, Provenance, Trust};
 use semidp_core::{BlockSource, DenseTable, Ledger, Private, Randomness, Sampling};
 use semidp_table::{Kind, Schema};
-use semidp_tabular::{Columns, SavedModel, Task};
+use semidp::model::{Columns, SavedModel, Task};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;

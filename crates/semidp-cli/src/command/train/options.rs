@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use semidp::train::{ALGORITHMS, Alpha, Average, Batches, Given, PublicGradient, Schedule, WarmStart};
 use semidp_accounting::local::{LocalMechanism, randomizer_named};
 use semidp_accounting::{Error, SampleRate, Steps};
-use semidp_tabular::Task;
+use semidp::model::Task;
 use std::path::PathBuf;
 
 const EXAMPLE: &str = "\

@@ -8,7 +8,7 @@ use crate::report::bound;
 use crate::table;
 use semidp::train::metrics::Metrics;
 use semidp_accounting::{Adjacency, Arithmetic, PrivacyBudget, Provenance, RandomSource, epsilon};
-use semidp_tabular::SavedModel;
+use semidp::model::SavedModel;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 

@@ -7,7 +7,7 @@ use csv::{ReaderBuilder, Trim, WriterBuilder};
 use semidp::loss::Loss;
 use semidp::train::PublicRows;
 use semidp_table::Schema;
-use semidp_tabular::{Columns, Task};
+use semidp::model::{Columns, Task};
 use std::io::{Cursor, Read};
 
 /// The share of private rows that nobody trains on.
@@ -221,7 +221,7 @@ impl Source {
         for _ in 0..100 {
             let drawn = coins.shuffled(self.pool.len());
             match self.encoded(&drawn[..public_rows], training, test) {
-                Err(Error::Table(semidp_tabular::Error::Target { .. })) => continue,
+                Err(Error::Algorithm(semidp::Error::Target { .. })) => continue,
                 found => return found,
             }
         }
@@ -241,7 +241,7 @@ impl Source {
         let test = format!("{}\n{}", self.header, of(&self.private, test));
         let scratch = Scratch::new()?;
         let known = scratch.write("public.csv", &known)?;
-        let schema = Schema::infer(&known, None).map_err(semidp_tabular::Error::from)?.schema;
+        let schema = Schema::infer(&known, None).map_err(semidp::Error::from)?.schema;
         let (target, task) = self.set.target();
         let columns = Columns::learn(schema, target, task, Some(&known))?;
         let (loss, _) = columns.target().loss(None)?;

@@ -11,7 +11,7 @@ use semidp::train::{Conduct, Given, Recipe, TrainingData, algorithm_named};
 use semidp_accounting::PrivacyBudget;
 use semidp_core::{Adjacency, Delta, Epsilon, Randomness};
 use semidp_table::{LoadOptions, Schema};
-use semidp_tabular::{Columns, Task};
+use semidp::model::{Columns, Task};
 use std::io::Read;
 use std::path::Path;
 

@@ -4,7 +4,7 @@ use semidp::train::Model;
 use semidp::train::metrics::Quality;
 use semidp_accounting::{Adjacency, Certificate, Delta, Trust};
 use semidp_table::Schema;
-use semidp_tabular::{Columns, Predictor, SavedModel, Task};
+use semidp::model::{Columns, Predictor, SavedModel, Task};
 use std::path::{Path, PathBuf};
 
 fn file(name: &str, text: &str) -> PathBuf {

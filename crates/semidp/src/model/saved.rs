@@ -1,9 +1,10 @@
 //! Model files: JSON with a version and a checksum, complete enough to be used alone.
 
-use crate::target::{MOST_CLASSES, listed_classes};
-use crate::{Columns, Error, Result, Target};
-use semidp::loss::Loss;
-use semidp::train::Model;
+use super::target::{MOST_CLASSES, listed_classes};
+use super::{Columns, Target};
+use crate::{Error, Result};
+use crate::loss::Loss;
+use crate::train::Model;
 use semidp_accounting::{Certificate, Epsilon, json};
 use semidp_table::{Feature, Schema};
 use serde::{Deserialize, Serialize};
@@ -69,7 +70,7 @@ impl SavedModel {
 
     /// The text of the file.
     pub fn to_json(&self) -> Result<String> {
-        let malformed = |error: serde_json::Error| Error::Malformed { reason: error.to_string() };
+        let malformed = |error: serde_json::Error| Error::MalformedModel { reason: error.to_string() };
         let mut value = serde_json::to_value(self).map_err(malformed)?;
         let sum = checksum(&value);
         value[CHECKSUM] = Value::String(sum);
@@ -78,7 +79,7 @@ impl SavedModel {
 
     /// Reads a file and checks everything about it.
     pub fn from_json(text: &str) -> Result<Self> {
-        let malformed = |reason: &str| Error::Malformed { reason: reason.into() };
+        let malformed = |reason: &str| Error::MalformedModel { reason: reason.into() };
         // Not the parser's words, which quote the text: somebody may give the wrong file.
         let mut value = json::parse(text).map_err(|error| {
             let what = if error.is_data() { "a key occurs twice in one object" } else { "not JSON" };
@@ -87,7 +88,7 @@ impl SavedModel {
         match value.get("format").and_then(Value::as_str) {
             Some(FORMAT) => {}
             Some(found) if found.starts_with("semidp-model/") => {
-                return Err(Error::UnknownFormat { found: found.into(), known: FORMAT });
+                return Err(Error::UnknownModelFormat { found: found.into(), known: FORMAT });
             }
             _ => return Err(malformed("its format is not that of a model")),
         }
@@ -106,7 +107,7 @@ impl SavedModel {
 
     /// Whether its parts fit together.
     fn check(&self) -> Result<()> {
-        let malformed = |reason: &str| Error::Malformed { reason: reason.into() };
+        let malformed = |reason: &str| Error::MalformedModel { reason: reason.into() };
         let columns = self.columns()?;
         let target = self.schema.position(self.target.column())?;
         if self.features.iter().any(|feature| feature.column() == target) {
@@ -181,7 +182,7 @@ mod tests {
         let sex =
             Column { name: "sex".into(), kind: Kind::Category { values: vec!["a".into(), "b".into()] } };
         let schema = Schema::new(vec![number("age"), sex, number("y")]).unwrap();
-        let columns = Columns::learn(schema, "y", crate::Task::Regression, None).unwrap();
+        let columns = Columns::learn(schema, "y", super::super::Task::Regression, None).unwrap();
         let model = Model::zero(4, 1, true).with_weights(vec![0.1, -1.0 / 3.0, 1e-300, 2.0, f64::MAX]);
         let delta = Delta::new(0.0).unwrap();
         let certificate =
@@ -236,7 +237,7 @@ mod tests {
     #[test]
     fn newer_files_and_others_are_told_apart() {
         let newer = saved().to_json().unwrap().replace("semidp-model/1", "semidp-model/2");
-        assert!(matches!(SavedModel::from_json(&newer), Err(Error::UnknownFormat { .. })));
+        assert!(matches!(SavedModel::from_json(&newer), Err(Error::UnknownModelFormat { .. })));
         let other = SavedModel::from_json("{\"format\": \"semidp-schema/1\", \"secret\": 1}").unwrap_err();
         assert!(!other.to_string().contains("secret"), "{other}");
         assert!(SavedModel::from_json("[1, 2").unwrap_err().to_string().contains("not JSON, line 1"));

@@ -2,7 +2,8 @@
 
 use semidp_core::BlockSource;
 use semidp_table::{Attached, Column, Feature, Grid, Kind, LoadOptions, MemoryTable, Numbers, Schema, View};
-use semidp_tabular::{Columns, Error, Target, Task};
+use semidp::Error;
+use semidp::model::{Columns, Target, Task};
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -1,10 +1,11 @@
 //! Features and target of a table, and how they become numbers.
 
-use crate::labels::KnownLabels;
-use crate::target::listed_classes;
-use crate::{Error, Result, Target, Task};
-use semidp::mean::Evidence;
-use semidp::train::PublicRows;
+use super::labels::KnownLabels;
+use super::target::listed_classes;
+use super::{Target, Task};
+use crate::{Error, Result};
+use crate::mean::Evidence;
+use crate::train::PublicRows;
 use semidp_core::{Block, BlockSource, Private, Public};
 use semidp_table::{Encoding, Feature, Kind, LoadOptions, Schema, Table, open_private, open_public};
 use std::path::Path;
@@ -246,7 +247,7 @@ fn ranges(table: &Public<Table>, columns: usize) -> Result<Vec<(f64, f64)>> {
             // Numbers alone are never stored sparsely.
             Block::CsrF32(_) | Block::CsrF64(_) => {}
         });
-        seen.map_err(semidp::Error::from)?;
+        seen.map_err(Error::from)?;
     }
     Ok(ranges)
 }

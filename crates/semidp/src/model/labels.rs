@@ -1,7 +1,8 @@
 //! Which rows of a file that may be looked at have a label.
 
-use crate::{Error, Result, Target};
-use semidp::train::PublicRows;
+use super::Target;
+use crate::{Error, Result};
+use crate::train::PublicRows;
 use semidp_core::{Block, BlockSource};
 use semidp_table::{Column, Encoding, Feature, Kind, LoadOptions, Schema, open_public};
 use std::path::Path;
@@ -44,7 +45,7 @@ impl KnownLabels {
                     }));
                 }
             });
-            read.map_err(semidp::Error::from)?;
+            read.map_err(Error::from)?;
         }
         Ok(Self { labels })
     }

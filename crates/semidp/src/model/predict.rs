@@ -1,9 +1,10 @@
 //! A saved model at work.
 
-use crate::{Result, SavedModel, Target};
-use semidp::loss::Loss;
-use semidp::train::metrics::{Metrics, predicted_class};
-use semidp::train::{Model, PublicRows};
+use super::{SavedModel, Target};
+use crate::Result;
+use crate::loss::Loss;
+use crate::train::metrics::{Metrics, predicted_class};
+use crate::train::{Model, PublicRows};
 use semidp_core::{BlockSource, Public};
 use semidp_table::{Column, Encoding, LoadOptions, Schema, Table, open_public};
 use std::path::Path;
