@@ -199,10 +199,16 @@ fn check(certificate: &Certificate, name: &str, stated: &Value) -> Checked {
         "assumptions" => same(json!(certificate.assumptions)),
         "not_covered" => same(json!(certificate.not_covered)),
         "version" => same(json!(certificate.version)),
-        // `account` names the law of the noise alone.
+        // `account` names the law of the noise alone, or `events`, and `local randomize` the randomiser.
         "mechanism" => {
-            let is_law = stated.as_str().is_some_and(|law| laws(certificate).contains(&law));
-            Checked::unless(!is_law && *stated != certificate.mechanism, &certificate.mechanism)
+            let is_part = |name: &str| {
+                let parameter = certificate.hyperparameters.iter().find(|parameter| parameter.name == "mechanism");
+                laws(certificate).contains(&name)
+                    || parameter.is_some_and(|parameter| parameter.value == name)
+                    || name == "events" && certificate.hyperparameters.iter().any(|parameter| parameter.name == "events")
+            };
+            let agrees = *stated == certificate.mechanism || stated.as_str().is_some_and(is_part);
+            Checked::unless(!agrees, &certificate.mechanism)
         }
         "hyperparameters" => {
             let certified = hyperparameters(&certificate.hyperparameters);
