@@ -1,8 +1,8 @@
 //! Asking both accountants, under both adjacencies, and certifying what they say.
 
 use crate::failure::Failure;
-use crate::file;
-use crate::overwrite;
+use semidp::files;
+use semidp::files::kind;
 use crate::program::Program;
 use semidp_accounting::accountant::{Accountant, PldAccountant, PldOptions, ZcdpAccountant};
 use semidp_accounting::{Adjacency, Certificate, Delta, Epsilon, Error, Event, Rho, delta, epsilon};
@@ -123,10 +123,10 @@ impl Answered {
                 "leave out --certificate, or give a --delta at which there is one",
             )
         })?;
-        overwrite::refuse_other("--certificate", path, overwrite::Kind::Certificate)?;
+        kind::refuse_other("certificate", path, kind::Kind::Certificate)?;
         let text = serde_json::to_string_pretty(&certificate_json(certificate)?)
             .map_err(|error| Failure::other(format!("cannot write the certificate as JSON: {error}")))?;
-        file::write("--certificate", path, &text)
+        Ok(files::write("certificate", path, &text)?)
     }
 
     fn accountants(&self) -> Value {

@@ -6,7 +6,7 @@
 //! Facts are options and digests of public values, so that neither name nor content tells anything about private rows.
 
 use crate::failure::Failure;
-use crate::file::Reserved;
+use semidp::files::Reserved;
 use crate::output::Output;
 use semidp::record::{RunRecord, name_of};
 use semidp::train::Fact;

@@ -2,6 +2,7 @@
 
 use crate::printable;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use semidp::wording::Terms;
 use semidp_accounting::Error;
 use std::error::Error as _;
 use std::io::Write;
@@ -187,6 +188,24 @@ impl From<semidp_core::Error> for Failure {
     }
 }
 
+/// How the command line calls things.
+struct Options;
+
+impl Terms for Options {
+    /// A positional argument is written in capitals and has no dashes.
+    fn parameter(&self, name: &str) -> String {
+        if name.starts_with(|letter: char| letter.is_ascii_uppercase()) { name.into() } else { format!("--{name}") }
+    }
+
+    fn setting(&self, name: &str, value: &str) -> String {
+        format!("{} {value}", self.parameter(name))
+    }
+
+    fn command(&self, name: &str) -> String {
+        format!("`semidp {name}`")
+    }
+}
+
 impl From<semidp::Error> for Failure {
     fn from(error: semidp::Error) -> Self {
         let (message, name) = (error.to_string(), variant(&error));
@@ -194,6 +213,12 @@ impl From<semidp::Error> for Failure {
             semidp::Error::Accounting(error) => error.into(),
             semidp::Error::Kernel(error) => error.into(),
             semidp::Error::InvalidParameter { name, .. } => Self::input(message, hint_for(name)),
+            semidp::Error::Usage { problem, hint, .. } => {
+                Self::input(problem.in_terms(&Options), hint.in_terms(&Options))
+            }
+            semidp::Error::AfterDebit { source, spent, hint } => {
+                Self::from(*source).after(&spent, hint.in_terms(&Options))
+            }
             semidp::Error::Checkpoint { path, .. } => Self::input(
                 message,
                 format!(

@@ -7,14 +7,12 @@ mod answer;
 mod command;
 mod delivery;
 mod failure;
-mod file;
 mod meaning;
 mod memory;
 mod metrics;
 mod number;
 mod options;
 mod output;
-mod overwrite;
 mod printable;
 mod program;
 mod progress;
@@ -27,6 +25,8 @@ use command::Command;
 pub use delivery::Pending;
 pub use failure::Failure;
 use output::Output;
+use semidp::files::kind::{Kind, refuse_other};
+use semidp::files;
 use semidp::train::Progress;
 use semidp::model::SavedModel;
 use serde_json::Value;
@@ -136,13 +136,13 @@ pub fn train(
 /// `mean`, a `certificate` or a `model`. For every other kind the caller has to check what it replaces.
 pub fn save(path: &Path, kind: &str, text: &str) -> Result<(), Failure> {
     let kind = match kind {
-        "answer" => Some(overwrite::Kind::Answer),
-        "certificate" => Some(overwrite::Kind::Certificate),
-        "model" => Some(overwrite::Kind::Model),
+        "answer" => Some(Kind::Answer),
+        "certificate" => Some(Kind::Certificate),
+        "model" => Some(Kind::Model),
         _ => None,
     };
-    kind.map_or(Ok(()), |kind| overwrite::refuse_other("--path", path, kind))?;
-    file::write("--path", path, text)
+    kind.map_or(Ok(()), |kind| refuse_other("path", path, kind))?;
+    Ok(files::write("path", path, text)?)
 }
 
 fn heard(words: &[String]) -> Result<(Command, Output), Failure> {

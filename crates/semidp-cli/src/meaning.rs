@@ -1,7 +1,7 @@
 //! What the columns of files mean: as the user says, or as the public rows teach. Private rows are never asked.
 
 use crate::failure::Failure;
-use crate::file;
+use semidp::files;
 use crate::number::count;
 use semidp_table::{Encoding, LoadOptions, Schema, open_public};
 use std::path::Path;
@@ -45,7 +45,7 @@ impl Meaning<'_> {
             );
             return Ok((choose(inferred.schema, notes)?, true));
         };
-        let schema = Schema::from_json(&file::read("--schema", path)?)
+        let schema = Schema::from_json(&files::read("schema", path)?)
             .map_err(|error| Failure::from(error).about(&format!("--schema {}", path.display())))?;
         let schema = choose(schema, notes)?;
         let Some(public) = self.public else { return Ok((schema, false)) };

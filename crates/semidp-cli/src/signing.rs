@@ -2,7 +2,7 @@
 //! certificate from an altered or invented one. Recomputing the guarantee cannot do that.
 
 use crate::failure::Failure;
-use crate::file;
+use semidp::files;
 use clap::Args;
 use ed25519_dalek::{SECRET_KEY_LENGTH, Signature, Signer as _, SigningKey, VerifyingKey};
 use semidp_accounting::Certificate;
@@ -80,7 +80,7 @@ pub struct PublicKey(VerifyingKey);
 impl PublicKey {
     /// Reads the file that [`generate`] wrote beside the secret key.
     pub fn open(path: &Path) -> Result<Self, Failure> {
-        let text = file::read("--signer", path)?;
+        let text = files::read("signer", path)?;
         let key = key_in(&text, PUBLIC).and_then(|bytes| VerifyingKey::from_bytes(&bytes).ok());
         key.map(Self).ok_or_else(|| {
             Failure::input(
@@ -148,7 +148,7 @@ fn create(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
         _ => {
             // What this call made, and could not fill.
             let _ = fs::remove_file(path);
-            file::cannot_write("--out", path, error)
+            files::cannot_write("out", path, error).into()
         }
     })
 }

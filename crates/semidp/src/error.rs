@@ -1,5 +1,6 @@
 //! The errors of the library.
 
+use crate::wording::Sentence;
 use std::path::PathBuf;
 
 /// Everything that the library refuses.
@@ -15,6 +16,28 @@ pub enum Error {
         value: String,
         /// What it must be.
         requirement: &'static str,
+    },
+
+    /// Options that do not go together, or one that is missing.
+    #[error("{problem}")]
+    Usage {
+        /// The parameter to change.
+        parameter: &'static str,
+        /// What is wrong.
+        problem: Sentence,
+        /// How to put it right.
+        hint: Sentence,
+    },
+
+    /// Something failed after a debit.
+    #[error("{source}; {spent}")]
+    AfterDebit {
+        /// What failed.
+        source: Box<Error>,
+        /// What was spent, or may have been.
+        spent: String,
+        /// How to get the answer without a second debit.
+        hint: Sentence,
     },
 
     /// No estimator of that name, or none that fits.
@@ -137,6 +160,11 @@ pub enum Error {
 impl Error {
     pub(crate) fn invalid(name: &'static str, value: impl ToString, requirement: &'static str) -> Self {
         Self::InvalidParameter { name, value: value.to_string(), requirement }
+    }
+
+    /// Options that do not go together, or one that is missing.
+    pub fn usage(parameter: &'static str, problem: impl Into<Sentence>, hint: impl Into<Sentence>) -> Self {
+        Self::Usage { parameter, problem: problem.into(), hint: hint.into() }
     }
 }
 

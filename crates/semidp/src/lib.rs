@@ -2,6 +2,7 @@
 //!
 //! * [`audit`]: attacks that measure how much a release tells, next to what it promises.
 //! * [`mean`]: estimators of a mean from private and public rows, each with its exact error beforehand.
+//! * [`files`]: files of results, written whole or not at all, and never over files of another kind.
 //! * [`loss`] and [`domain`]: what is minimised in training, and over which models.
 //! * [`train`]: linear models on private and public rows.
 //! * [`model`]: models of tables, their files, predictions and metrics.
@@ -15,6 +16,7 @@
 pub mod audit;
 pub mod domain;
 mod error;
+pub mod files;
 pub mod local;
 pub mod loss;
 pub mod mean;
@@ -23,5 +25,6 @@ pub mod record;
 pub mod strength;
 pub mod theory;
 pub mod train;
+pub mod wording;
 
 pub use error::{Error, Result};

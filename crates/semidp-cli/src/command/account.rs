@@ -6,7 +6,8 @@ use crate::number;
 use crate::options::{Mechanism, MechanismOptions, PromiseOptions};
 use crate::output::Output;
 use crate::program::{Program, Setting};
-use crate::{file, report, table};
+use crate::{report, table};
+use semidp::files;
 use clap::Args;
 use semidp_accounting::{Delta, Epsilon, NoiseMultiplier, Steps, parse_events};
 use serde_json::json;
@@ -81,7 +82,7 @@ impl Account {
 
     fn program(&self) -> Result<Program, Failure> {
         if let Some(path) = &self.events {
-            let text = file::read("--events", path)?;
+            let text = files::read("events", path)?;
             let events = parse_events(&text).map_err(|error| Failure::from(error).about("--events"))?;
             return Program::from_events(events, self.promise);
         }

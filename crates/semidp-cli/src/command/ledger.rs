@@ -6,7 +6,8 @@ use crate::number::{count, exact, lower_bound};
 use crate::options::{AdjacencyName, BudgetOptions};
 use crate::output::Output;
 use crate::report::bound;
-use crate::{file, table};
+use crate::table;
+use semidp::files;
 use clap::{Args, Subcommand};
 use semidp_accounting::{CountedEvent, Error, FilterCharge, PrivacyBudget};
 use semidp_ledger::{Account, Cost, Debit, LedgerFile, Plan, Rule};
@@ -125,7 +126,7 @@ pub struct Declare {
 
 impl Declare {
     fn run(self, output: &Output) -> Result<(), Failure> {
-        let text = file::read("--events", &self.events)?;
+        let text = files::read("events", &self.events)?;
         let runs = parse_runs(&text)?;
         let mut ledger =
             LedgerFile::open(&self.ledger)?.for_dataset(&self.dataset)?.describe(&self.description);

@@ -2,11 +2,11 @@
 
 use crate::command::train::{NOT_PRIVATE, read_model};
 use crate::failure::Failure;
-use crate::file::{self, Reserved};
+use semidp::files::{self, Reserved};
 use crate::number::count;
 use crate::options::ReadingOptions;
 use crate::output::Output;
-use crate::overwrite::{self, Kind};
+use semidp::files::kind::{self, Kind};
 use clap::Args;
 use semidp::model::Predictor;
 use serde_json::json;
@@ -39,13 +39,13 @@ pub struct Predict {
 impl Predict {
     /// Answers.
     pub fn run(self, output: &Output) -> Result<(), Failure> {
-        file::refuse_same(&[
-            ("--model", Some(&self.model)),
-            ("--data", Some(&self.data)),
-            ("--out", Some(&self.out)),
+        files::refuse_same(&[
+            ("model", Some(&self.model)),
+            ("data", Some(&self.data)),
+            ("out", Some(&self.out)),
         ])?;
-        overwrite::refuse_other("--out", &self.out, Kind::Predictions)?;
-        let mut out = Reserved::new("--out", &self.out)?;
+        kind::refuse_other("out", &self.out, Kind::Predictions)?;
+        let mut out = Reserved::new("out", &self.out)?;
         let predictor = Predictor::new(read_model(&self.model)?)?.with_loading(self.reading.loading());
         out.line(&csv_line(&predictor.headings()))?;
         let mut trouble = None;
@@ -55,7 +55,7 @@ impl Predict {
             }
         })?;
         if let Some(failure) = trouble {
-            return Err(failure);
+            return Err(failure.into());
         }
         out.keep()?;
         let saved = predictor.saved();

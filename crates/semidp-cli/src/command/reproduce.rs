@@ -2,7 +2,8 @@
 
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::{file, progress, table};
+use crate::{progress, table};
+use semidp::files;
 use clap::Args;
 use semidp_paper::{EXPERIMENTS, Experiment, Outcome, Pieces, Settings, report};
 use serde_json::{Value, json};
@@ -58,7 +59,7 @@ impl Reproduce {
             return list(output);
         }
         let chosen = self.chosen()?;
-        file::make_folder("--out", &self.out)?;
+        files::make_folder("out", &self.out)?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let pieces = PieceFile::open(self.out.join("pieces.jsonl"), self.fresh)?;
         let settings = Settings {
@@ -89,7 +90,7 @@ impl Reproduce {
         }
         let page = self.out.join("report.html");
         let (outcomes, times): (Vec<Outcome>, Vec<Duration>) = outcomes.into_iter().unzip();
-        file::write("--out", &page, &report(&outcomes, env!("CARGO_PKG_VERSION"))?)?;
+        files::write("out", &page, &report(&outcomes, env!("CARGO_PKG_VERSION"))?)?;
         let report = page.to_string_lossy();
         let told: Vec<Value> =
             skipped.iter().map(|(name, reason)| json!({ "name": name, "reason": reason })).collect();
@@ -127,7 +128,7 @@ impl Reproduce {
             files.push((self.out.join(format!("{name}.svg")), chart.svg()?.trim_end().into()));
         }
         for (path, text) in &files {
-            file::write("--out", path, text)?;
+            files::write("out", path, text)?;
         }
         Ok(files.into_iter().map(|(path, _)| path.to_string_lossy().into_owned()).collect())
     }

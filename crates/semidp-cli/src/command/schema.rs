@@ -5,7 +5,8 @@ use crate::meaning::unclosed_note;
 use crate::number::nearest;
 use crate::options::ReadingOptions;
 use crate::output::Output;
-use crate::{file, overwrite, table};
+use crate::table;
+use semidp::files::{self, kind};
 use clap::Args;
 use semidp_table::{Kind, Schema};
 use serde_json::{Value, json};
@@ -38,16 +39,16 @@ pub struct SchemaCommand {
 impl SchemaCommand {
     /// Answers.
     pub fn run(self, output: &Output) -> Result<(), Failure> {
-        file::refuse_same(&[("--public", Some(&self.public)), ("--out", self.out.as_ref())])?;
+        files::refuse_same(&[("public", Some(&self.public)), ("out", self.out.as_ref())])?;
         if let Some(out) = &self.out {
-            overwrite::refuse_other("--out", out, overwrite::Kind::Schema)?;
+            kind::refuse_other("out", out, kind::Kind::Schema)?;
         }
         let names: Option<Vec<&str>> =
             self.columns.as_ref().map(|names| names.iter().map(String::as_str).collect());
         let inferred = Schema::infer_with(&self.public, names.as_deref(), &self.reading.loading())?;
         let text = inferred.schema.to_json();
         if let Some(path) = &self.out {
-            file::write("--out", path, &text)?;
+            files::write("out", path, &text)?;
         }
         let json: Value = serde_json::from_str(&text)
             .map_err(|error| Failure::other(format!("cannot write the schema as JSON: {error}")))?;

@@ -1,7 +1,7 @@
 //! Options that all audits share.
 
 use crate::failure::Failure;
-use crate::file::Reserved;
+use semidp::files::Reserved;
 use crate::number;
 use clap::Args;
 use semidp::audit::Options;
@@ -48,7 +48,7 @@ impl AuditOptions {
     /// A place for the plot: what cannot be written should be known before the trials.
     pub fn plot(&self) -> Result<Option<Plot>, Failure> {
         let Some(path) = &self.plot else { return Ok(None) };
-        let place = Reserved::new("--plot", path)?;
+        let place = Reserved::new("plot", path)?;
         Ok(Some(Plot { path: path.to_string_lossy().into_owned(), place }))
     }
 }

@@ -5,7 +5,7 @@ mod published_noise;
 mod training;
 
 use crate::failure::Failure;
-use crate::file::Reserved;
+use semidp::files::Reserved;
 use crate::output::Output;
 use crate::progress;
 use clap::Args;
@@ -35,7 +35,7 @@ impl Demo {
     /// Answers.
     pub fn run(self, output: &Output) -> Result<(), Failure> {
         output.note("private releases, nine models and 36 privacy questions on embedded data; some seconds");
-        let plot = self.plot.as_ref().map(|path| Reserved::new("--plot", path)).transpose()?;
+        let plot = self.plot.as_ref().map(|path| Reserved::new("plot", path)).transpose()?;
         let waiting = progress::counter(output, "parts done");
         let mean = private_mean::release()?;
         waiting.inc(1);

@@ -6,11 +6,11 @@ use super::estimate::{Estimate, Known, SkippedReports};
 use super::expected::Expected;
 use super::reports::{self, KnownDimension, Skipped};
 use crate::failure::Failure;
-use crate::file::{self, Reserved};
+use semidp::files::{self, Reserved};
 use crate::number;
 use crate::options::ReadingOptions;
 use crate::output::Output;
-use crate::overwrite;
+use semidp::files::kind;
 use crate::progress;
 use clap::Args;
 use semidp::local::{Aggregate, Combination, PublicRows, Setting, best, combinations};
@@ -84,20 +84,20 @@ impl Aggregation {
             ));
         }
         let mut files = vec![
-            ("--public", self.public.as_ref()),
-            ("--schema", self.schema.as_ref()),
-            ("--centre", self.centre.as_ref()),
-            ("--out", self.out.as_ref()),
+            ("public", self.public.as_ref()),
+            ("schema", self.schema.as_ref()),
+            ("centre", self.centre.as_ref()),
+            ("out", self.out.as_ref()),
         ];
         for reports in &self.reports {
-            files.push(("--reports", Some(reports)));
-            file::refuse_same(&files)?;
+            files.push(("reports", Some(reports)));
+            files::refuse_same(&files)?;
             files.pop();
         }
         if let Some(path) = &self.out {
-            overwrite::refuse_other("--out", path, overwrite::Kind::Answer)?;
+            kind::refuse_other("out", path, kind::Kind::Answer)?;
         }
-        let out = self.out.as_ref().map(|path| Reserved::new("--out", path)).transpose()?;
+        let out = self.out.as_ref().map(|path| Reserved::new("out", path)).transpose()?;
         // The small files first: whatever is wrong with them should be known before a long file is read.
         let centre = self.centre.as_deref().map(Centre::read).transpose()?;
         let columns = self.public_columns(centre.as_ref())?;

@@ -1,7 +1,7 @@
 //! What is subtracted from every vector before it is clipped: public, and the same for everybody.
 
 use crate::failure::Failure;
-use crate::file;
+use semidp::files;
 use semidp::local::fingerprint;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub struct Centre {
 impl Centre {
     /// Reads a list of numbers, or the `mean` of an answer of semidp.
     pub fn read(path: &Path) -> Result<Self, Failure> {
-        let text = file::read("--centre", path)?;
+        let text = files::read("centre", path)?;
         let value: Value = serde_json::from_str(&text).map_err(|_| refused(path, "be JSON"))?;
         let list = value.get("mean").unwrap_or(&value).as_array();
         let list = list.ok_or_else(|| refused(path, "be a list of numbers, or hold one as `mean`"))?;

@@ -12,7 +12,7 @@
 
 use super::seal::{Head, Key, NO_SEAL, Running};
 use crate::failure::Failure;
-use crate::file::cannot_write;
+use semidp::files::cannot_write;
 use crate::output::Output;
 use semidp::local::Header;
 use semidp_accounting::{Arithmetic, RandomSource};
@@ -29,7 +29,7 @@ const END: &[u8] = b"{\"end\":";
 /// Far more than a report of a million numbers.
 const MAX_LINE: u64 = 256 << 20;
 /// In errors.
-const OPTION: &str = "--memory";
+const OPTION: &str = "memory";
 
 /// Once that people were asked.
 pub struct Entry {
@@ -94,7 +94,7 @@ impl Memory {
     pub fn open(path: &Path, is_adopted: bool, output: &Output) -> Result<Self, Failure> {
         let failed = |error: io::Error| {
             Failure::input(
-                format!("{OPTION}: cannot use {}: {error}", path.display()),
+                format!("--{OPTION}: cannot use {}: {error}", path.display()),
                 "what people reported is remembered beside the data; --memory FILE names another place",
             )
         };
@@ -145,7 +145,7 @@ impl Memory {
             }
             (false, false) => Err(Failure::input(
                 format!(
-                    "{OPTION}: {} is of an older version, without seals: whether it is whole cannot be known",
+                    "--{OPTION}: {} is of an older version, without seals: whether it is whole cannot be known",
                     path.display()
                 ),
                 "if nobody changed it since, --adopt-memory seals it as it is",
@@ -160,7 +160,7 @@ impl Memory {
                 true => Ok(()),
                 false => Err(Failure::input(
                     format!(
-                        "{OPTION}: {} is there, but its key {} is missing",
+                        "--{OPTION}: {} is there, but its key {} is missing",
                         self.path.display(),
                         Key::path(&self.path).display()
                     ),
@@ -205,7 +205,7 @@ impl Memory {
             );
         }
         let path = self.path.clone();
-        let failed = |error| cannot_write(OPTION, &path, error);
+        let failed = |error| Failure::from(cannot_write(OPTION, &path, error));
         let draft = Draft::beside(&path, 0o600).map_err(failed)?;
         let mut key = Key::new(&path)?;
         let mut writer =
@@ -248,7 +248,7 @@ impl Memory {
         make: impl FnOnce(&mut dyn Write) -> Result<u64, Failure>,
     ) -> Result<&Entry, Failure> {
         let (path, before) = (self.path.clone(), self.end);
-        let failed = |error| cannot_write(OPTION, &path, error);
+        let failed = |error| Failure::from(cannot_write(OPTION, &path, error));
         let written = self.append(question, make, &failed);
         if written.is_err() && !self.is_noted {
             // Nothing was released. Should this fail too, the next run does it.
@@ -395,7 +395,7 @@ impl Memory {
     fn damaged(&self, reason: &str) -> Failure {
         Failure::input(
             format!(
-                "{OPTION}: {} cannot be used with its key {}: {reason}",
+                "--{OPTION}: {} cannot be used with its key {}: {reason}",
                 self.path.display(),
                 Key::path(&self.path).display()
             ),
@@ -409,7 +409,7 @@ impl Memory {
 fn without(path: &Path, what: &str) -> Failure {
     Failure::input(
         format!(
-            "{OPTION}: {} {what} its key {} says that people reported",
+            "--{OPTION}: {} {what} its key {} says that people reported",
             path.display(),
             Key::path(path).display()
         ),

@@ -7,11 +7,11 @@ use super::memory::{Entry, Memory, Question};
 use super::refuse_idealised;
 use super::seal::Key;
 use crate::failure::Failure;
-use crate::file::{self, Reserved};
+use semidp::files::{self, Reserved};
 use crate::number;
 use crate::options::ReadingOptions;
 use crate::output::Output;
-use crate::overwrite::{self, Kind};
+use semidp::files::kind::{self, Kind};
 use crate::progress;
 use clap::Args;
 use flate2::{Compression, write::GzEncoder};
@@ -116,14 +116,14 @@ impl Randomize {
     pub fn run(self, output: &Output) -> Result<(), Failure> {
         let path = self.memory.clone().unwrap_or_else(|| Memory::default_path(&self.data));
         let key_path = Key::path(&path);
-        file::refuse_same(&[
-            ("--data", Some(&self.data)),
-            ("--public", self.public.as_ref()),
-            ("--schema", self.schema.as_ref()),
-            ("--centre", self.centre.as_ref()),
-            ("--out", Some(&self.out)),
-            ("--memory", Some(&path)),
-            ("--memory", Some(&key_path)),
+        files::refuse_same(&[
+            ("data", Some(&self.data)),
+            ("public", self.public.as_ref()),
+            ("schema", self.schema.as_ref()),
+            ("centre", self.centre.as_ref()),
+            ("out", Some(&self.out)),
+            ("memory", Some(&path)),
+            ("memory", Some(&key_path)),
         ])?;
         // What cannot be read or written should be known before anything is drawn or remembered.
         let centre = self.centre.as_deref().map(Centre::read).transpose()?;
@@ -152,8 +152,8 @@ impl Randomize {
         let ticking = bar.clone();
         let loading = self.reading.loading().on_rows(move |rows| ticking.inc(rows));
         let rows = open_private(&self.data, &columns.schema, &columns.encoding, loading)?;
-        overwrite::refuse_other("--out", &self.out, Kind::Reports)?;
-        let mut out = Reserved::new("--out", &self.out)?;
+        kind::refuse_other("out", &self.out, Kind::Reports)?;
+        let mut out = Reserved::new("out", &self.out)?;
         let mut memory = Memory::open(&path, self.adopt_memory, output)?;
         let is_cut = memory.is_cut;
 
@@ -179,7 +179,7 @@ impl Randomize {
             certificate.notes.push(note);
         }
         let certificate = &certificate;
-        let released = self.release(&memory, entry, &mut out).and_then(|()| out.keep());
+        let released = self.release(&memory, entry, &mut out).and_then(|()| Ok(out.keep()?));
         released.map_err(|failure| {
             let spent = format!("these people have reported, and their reports are in {}", path.display());
             failure.after(
@@ -337,7 +337,7 @@ impl Randomize {
 
     /// Copies what is remembered. By now it is on the disk.
     fn release(&self, memory: &Memory, entry: &Entry, out: &mut Reserved) -> Result<(), Failure> {
-        let failed = |error| file::cannot_write("--out", &self.out, error);
+        let failed = |error| Failure::from(files::cannot_write("out", &self.out, error));
         if !is_gzip(&self.out) {
             return memory.copy(entry, out.writer()).map_err(failed);
         }

@@ -8,13 +8,13 @@ mod result;
 use crate::command::plan::refuse_other_promises;
 use crate::delivery::{Answer, Places};
 use crate::failure::Failure;
-use crate::file::{self, Reserved};
+use semidp::files::{self, Reserved};
 use crate::number;
 use crate::options::{
     BudgetOptions, LedgerOptions, NoiseOptions, PromiseOptions, ReadingOptions, TargetName,
 };
 use crate::output::Output;
-use crate::overwrite::{self, Kind};
+use semidp::files::kind::{self, Kind};
 use crate::signing::SignOptions;
 use clap::{Args, ValueEnum};
 use data::Data;
@@ -192,29 +192,29 @@ impl Mean {
                 "give the private rows with --private, the public rows with --public",
             ));
         }
-        file::refuse_same(&[
-            ("--private", self.private.as_ref()),
-            ("--public", self.public.as_ref()),
-            ("--schema", self.schema.as_ref()),
-            ("--ledger", self.ledger.path()),
-            ("--out", self.out.as_ref()),
-            ("--certificate", self.certificate.as_ref()),
-            ("--sign", self.sign.path()),
+        files::refuse_same(&[
+            ("private", self.private.as_ref()),
+            ("public", self.public.as_ref()),
+            ("schema", self.schema.as_ref()),
+            ("ledger", self.ledger.path()),
+            ("out", self.out.as_ref()),
+            ("certificate", self.certificate.as_ref()),
+            ("sign", self.sign.path()),
         ])?;
         for (option, path, kind) in
-            [("--out", &self.out, Kind::Answer), ("--certificate", &self.certificate, Kind::Certificate)]
+            [("out", &self.out, Kind::Answer), ("certificate", &self.certificate, Kind::Certificate)]
         {
-            path.iter().try_for_each(|path| overwrite::refuse_other(option, path, kind))?;
+            path.iter().try_for_each(|path| kind::refuse_other(option, path, kind))?;
         }
         let ledger = self.ledger.open_for(self.private.as_ref(), output)?;
         let signing_key = self.sign.open()?;
         // What cannot be written should be known before anything is spent.
-        let reserve = |option: &str, path: &Option<PathBuf>| {
+        let reserve = |option: &'static str, path: &Option<PathBuf>| {
             path.as_ref().map(|path| Reserved::new(option, path)).transpose()
         };
         let places = Places {
-            out: reserve("--out", &self.out)?,
-            certificate: reserve("--certificate", &self.certificate)?,
+            out: reserve("out", &self.out)?,
+            certificate: reserve("certificate", &self.certificate)?,
         };
 
         let (data, private) = Data::open(&self, output)?;

@@ -7,7 +7,7 @@ mod train;
 pub use mean::refuse_other_promises;
 
 use crate::failure::Failure;
-use crate::file;
+use semidp::files;
 use crate::number::exact;
 use crate::output::Output;
 use clap::Subcommand;
@@ -78,11 +78,11 @@ pub fn budget_words(budget: PrivacyBudget) -> String {
 
 /// Writes charts into a folder, which is made if need be; the names of the files.
 fn write_charts(folder: &Path, charts: &[(&str, Chart)]) -> Result<Vec<String>, Failure> {
-    file::make_folder("--plot", folder)?;
+    files::make_folder("plot", folder)?;
     let mut written = Vec::new();
     for (name, chart) in charts {
         let path = folder.join(name);
-        file::write("--plot", &path, chart.svg()?.trim_end())?;
+        files::write("plot", &path, chart.svg()?.trim_end())?;
         written.push(path.to_string_lossy().into_owned());
     }
     Ok(written)

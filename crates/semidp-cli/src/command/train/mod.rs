@@ -9,13 +9,13 @@ pub use options::{HyperOptions, Train};
 
 use crate::delivery::{Delivery, UNKNOWN};
 use crate::failure::Failure;
-use crate::file::{self, Reserved};
+use semidp::files::{self, Reserved};
 use crate::meaning::Meaning;
 use crate::memory;
 use crate::number::{exact, nearest};
 use crate::options::BudgetOptions;
 use crate::output::Output;
-use crate::overwrite;
+use semidp::files::kind;
 use crate::progress;
 use indicatif::ProgressBar;
 use result::Outcome;
@@ -89,22 +89,22 @@ impl Train {
         let algorithm = self.algorithm()?;
         let budget = self.spendable(algorithm)?;
         let domain = domain_named(&self.hyper.domain)?;
-        file::refuse_same(&[
-            ("--private", self.private.as_ref()),
-            ("--public", self.public.as_ref()),
-            ("--validation", self.validation.as_ref()),
-            ("--schema", self.schema.as_ref()),
-            ("--out", Some(&self.out)),
-            ("--certificate", self.certificate.as_ref()),
-            ("--checkpoint", self.keep.place(&self.out).as_ref()),
-            ("--ledger", self.ledger.path()),
-            ("--sign", self.sign.path()),
+        files::refuse_same(&[
+            ("private", self.private.as_ref()),
+            ("public", self.public.as_ref()),
+            ("validation", self.validation.as_ref()),
+            ("schema", self.schema.as_ref()),
+            ("out", Some(&self.out)),
+            ("certificate", self.certificate.as_ref()),
+            ("checkpoint", self.keep.place(&self.out).as_ref()),
+            ("ledger", self.ledger.path()),
+            ("sign", self.sign.path()),
         ])?;
         if matches!(host, Host::Terminal) {
-            overwrite::refuse_other("--out", &self.out, overwrite::Kind::Model)?;
+            kind::refuse_other("out", &self.out, kind::Kind::Model)?;
         }
         if let Some(path) = &self.certificate {
-            overwrite::refuse_other("--certificate", path, overwrite::Kind::Certificate)?;
+            kind::refuse_other("certificate", path, kind::Kind::Certificate)?;
         }
         let ledger = self.ledger.open_for(self.private.as_ref(), output)?;
         let signing_key = self.sign.open()?;
@@ -119,11 +119,11 @@ impl Train {
         }
         // What cannot be written should be known before anything is spent.
         let out = match host {
-            Host::Terminal => Some(Reserved::new("--out", &self.out)?),
+            Host::Terminal => Some(Reserved::new("out", &self.out)?),
             Host::Program { .. } => None,
         };
         let certificate =
-            self.certificate.as_ref().map(|path| Reserved::new("--certificate", path)).transpose()?;
+            self.certificate.as_ref().map(|path| Reserved::new("certificate", path)).transpose()?;
 
         let mut prepared = self.prepare()?;
         prepared.notes.extend(self.without_effect(algorithm, prepared.public.is_some()));
@@ -265,7 +265,7 @@ impl Train {
             None => Ok(()),
         };
         let written = written.and_then(|()| out.map_or(Ok(()), |out| out.fill(&text)));
-        if let Err(failure) = written {
+        if let Err(failure) = written.map_err(Failure::from) {
             return Err(match &keeping {
                 Some(keeping) => failure.after(SPENT, again(keeping)),
                 None if delivery.is_begun() => delivery.failed(failure),
@@ -653,7 +653,7 @@ fn pretty(json: &serde_json::Value) -> Result<String, Failure> {
 
 /// Where a model is read from.
 pub fn read_model(path: &Path) -> Result<SavedModel, Failure> {
-    SavedModel::from_json(&file::read("--model", path)?)
+    SavedModel::from_json(&files::read("model", path)?)
         .map_err(|error| Failure::from(error).about(&format!("--model {}", path.display())))
 }
 

@@ -7,7 +7,8 @@ use crate::number;
 use crate::output::Output;
 use crate::report::bound;
 use crate::signing::{self, PublicKey};
-use crate::{file, table};
+use crate::table;
+use semidp::files;
 use claims::{Comparison, Document};
 use clap::Args;
 use semidp_accounting::{Arithmetic, Certificate, Epsilon, Error, RandomSource, Verdict};
@@ -38,7 +39,7 @@ pub struct Verify {
 impl Verify {
     /// Prints what was checked and found; a certificate that does not hold is a failure.
     pub fn run(self, output: &Output) -> Result<(), Failure> {
-        let text = file::read("CERTIFICATE", &self.certificate)?;
+        let text = files::read("CERTIFICATE", &self.certificate)?;
         let document = claims::parse(&text).map_err(|error| error.about("CERTIFICATE"))?;
         let certificate = &document.certificate;
         let signer = self.signer.as_deref().map(PublicKey::open).transpose()?;

@@ -1,6 +1,8 @@
 //! Files: read whole or from stdin; written whole or not at all.
 
-use crate::failure::Failure;
+pub mod kind;
+
+use crate::{Error, Result, sentence};
 use semidp_core::files::{self, Draft};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Write};
@@ -9,11 +11,12 @@ use std::path::{Path, PathBuf};
 /// Far more than any list of events or certificate needs; keeps a wrong path from filling memory.
 const LARGEST: u64 = 64 << 20;
 
-/// The text of a file, or of stdin for `-`. `option` names it in errors.
-pub fn read(option: &str, path: &Path) -> Result<String, Failure> {
+/// The text of a file, or of stdin for `-`. `parameter` names it in errors.
+pub fn read(parameter: &'static str, path: &Path) -> Result<String> {
     let failed = |error: io::Error| {
-        Failure::input(
-            format!("{option}: cannot read {}: {error}", path.display()),
+        Error::usage(
+            parameter,
+            sentence!("{@0}: cannot read {1}: {2}", parameter, path.display(), error),
             "give the path of a readable text file, or - for standard input",
         )
     };
@@ -21,7 +24,7 @@ pub fn read(option: &str, path: &Path) -> Result<String, Failure> {
     let length = if path == Path::new("-") {
         io::stdin().lock().take(LARGEST + 1).read_to_string(&mut text)
     } else {
-        open(option, path).and_then(|file| file.take(LARGEST + 1).read_to_string(&mut text))
+        open(parameter, path).and_then(|file| file.take(LARGEST + 1).read_to_string(&mut text))
     };
     if length.map_err(failed)? as u64 > LARGEST {
         return Err(failed(io::Error::other("it is larger than 64 MiB")));
@@ -30,22 +33,22 @@ pub fn read(option: &str, path: &Path) -> Result<String, Failure> {
 }
 
 /// A model is a regular file; what is read for a moment may also come out of a pipe, as in `semidp verify <(...)`.
-fn open(option: &str, path: &Path) -> io::Result<File> {
-    match option {
-        "--model" => files::open_regular(path, OpenOptions::new().read(true)),
+fn open(parameter: &str, path: &Path) -> io::Result<File> {
+    match parameter {
+        "model" => files::open_regular(path, OpenOptions::new().read(true)),
         _ => File::open(path),
     }
 }
 
 /// Writes a file so that at every moment the path holds the old text, or the new, or nothing.
-pub fn write(option: &str, path: &Path, text: &str) -> Result<(), Failure> {
-    Reserved::new(option, path)?.fill(text)
+pub fn write(parameter: &'static str, path: &Path, text: &str) -> Result<()> {
+    Reserved::new(parameter, path)?.fill(text)
 }
 
 /// A place for a file, before there is anything to write: what cannot be written should be known before
 /// private rows are read.
 pub struct Reserved {
-    option: String,
+    parameter: &'static str,
     /// As it was given.
     path: PathBuf,
     draft: BufWriter<Draft>,
@@ -56,23 +59,23 @@ const MODE: u32 = 0o644;
 
 impl Reserved {
     /// Takes a place beside the path; the path itself is not touched.
-    pub fn new(option: &str, path: &Path) -> Result<Self, Failure> {
-        let failed = |error| cannot_write(option, path, error);
+    pub fn new(parameter: &'static str, path: &Path) -> Result<Self> {
+        let failed = |error| cannot_write(parameter, path, error);
         let target = destination(path).map_err(failed)?;
         let draft = Draft::beside(&target, mode_of(&target)).map_err(failed)?;
-        Ok(Self { option: option.into(), path: path.into(), draft: BufWriter::new(draft) })
+        Ok(Self { parameter, path: path.into(), draft: BufWriter::new(draft) })
     }
 
     /// Puts the text where the path says, at once.
-    pub fn fill(mut self, text: &str) -> Result<(), Failure> {
+    pub fn fill(mut self, text: &str) -> Result<()> {
         self.line(text)?;
         self.keep()
     }
 
     /// Writes a line; nothing is where the path says yet.
-    pub fn line(&mut self, text: &str) -> Result<(), Failure> {
+    pub fn line(&mut self, text: &str) -> Result<()> {
         let written = self.draft.write_all(text.as_bytes()).and_then(|()| self.draft.write_all(b"\n"));
-        written.map_err(|error| cannot_write(&self.option, &self.path, error))
+        written.map_err(|error| cannot_write(self.parameter, &self.path, error))
     }
 
     /// For more than lines of text; nothing is where the path says yet.
@@ -81,10 +84,10 @@ impl Reserved {
     }
 
     /// Puts what was written where the path says, at once.
-    pub fn keep(self) -> Result<(), Failure> {
-        let Self { option, path, draft } = self;
+    pub fn keep(self) -> Result<()> {
+        let Self { parameter, path, draft } = self;
         let written = draft.into_inner().map_err(io::IntoInnerError::into_error);
-        written.and_then(Draft::publish).map_err(|error| cannot_write(&option, &path, error))
+        written.and_then(Draft::publish).map_err(|error| cannot_write(parameter, &path, error))
     }
 }
 
@@ -98,9 +101,11 @@ fn mode_of(target: &Path) -> u32 {
     MODE
 }
 
-pub fn cannot_write(option: &str, path: &Path, error: io::Error) -> Failure {
-    Failure::input(
-        format!("{option}: cannot write {}: {error}", path.display()),
+/// The error of a file that cannot be written.
+pub fn cannot_write(parameter: &'static str, path: &Path, error: io::Error) -> Error {
+    Error::usage(
+        parameter,
+        sentence!("{@0}: cannot write {1}: {2}", parameter, path.display(), error),
         "give the path of a file in an existing folder that you may write to",
     )
 }
@@ -111,9 +116,9 @@ pub fn cannot_write(option: &str, path: &Path, error: io::Error) -> Failure {
 /// Paths, inodes and addresses are compared, never contents, not even where a copy of the private rows would be found out: the
 /// guarantee holds for every content of the public rows, so an answer that depends on whether they equal the private rows would itself
 /// tell neighbouring private data apart.
-pub fn refuse_same(files: &[(&str, Option<&PathBuf>)]) -> Result<(), Failure> {
-    let mut known: Vec<(&str, &Path, PathBuf)> = Vec::new();
-    for (option, path) in files {
+pub fn refuse_same(files: &[(&'static str, Option<&PathBuf>)]) -> Result<()> {
+    let mut known: Vec<(&'static str, &Path, PathBuf)> = Vec::new();
+    for &(parameter, path) in files {
         let Some(path) = path else { continue };
         // What does not exist yet is known by its folder.
         let real = fs::canonicalize(path).or_else(|_| {
@@ -123,21 +128,23 @@ pub fn refuse_same(files: &[(&str, Option<&PathBuf>)]) -> Result<(), Failure> {
         });
         // A table in memory is no file; the path is its own.
         let real = real.unwrap_or_else(|_| path.to_path_buf());
-        for (other, its_path, its_real) in &known {
+        for &(other, its_path, ref its_real) in &known {
             if semidp_table::shares_memory(path, its_path) {
-                return Err(Failure::input(
-                    format!("{other} and {option} must not be the same rows: they share memory"),
+                return Err(Error::usage(
+                    parameter,
+                    sentence!("{@0} and {@1} must not be the same rows: they share memory", other, parameter),
                     "give each its own rows: split the array into two that do not overlap",
                 ));
             }
             if *its_real == real || is_linked(path, its_path) {
-                return Err(Failure::input(
-                    format!("{other} and {option} must be different files"),
+                return Err(Error::usage(
+                    parameter,
+                    sentence!("{@0} and {@1} must be different files", other, parameter),
                     "each file has one part to play: private rows, public rows, schema, answer, certificate",
                 ));
             }
         }
-        known.push((option, path, real));
+        known.push((parameter, path, real));
     }
     Ok(())
 }
@@ -156,10 +163,11 @@ fn is_linked(_: &Path, _: &Path) -> bool {
 }
 
 /// Makes a folder, and those above it, unless it is there.
-pub fn make_folder(option: &str, path: &Path) -> Result<(), Failure> {
+pub fn make_folder(parameter: &'static str, path: &Path) -> Result<()> {
     fs::create_dir_all(path).map_err(|error| {
-        Failure::input(
-            format!("{option}: cannot make the folder {}: {error}", path.display()),
+        Error::usage(
+            parameter,
+            sentence!("{@0}: cannot make the folder {1}: {2}", parameter, path.display(), error),
             "give the path of a folder that you may write to",
         )
     })

@@ -1,6 +1,6 @@
 //! Output files never replace what semidp did not write: `train --out data.csv` must not destroy a data file.
 
-use crate::failure::Failure;
+use crate::{Error, Result, sentence};
 use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 use std::fs::File;
@@ -12,10 +12,15 @@ use std::path::Path;
 pub enum Kind {
     /// The answer of `mean` or `local aggregate`: an object with a mean and a certificate.
     Answer,
+    /// A certificate by itself.
     Certificate,
+    /// A model file.
     Model,
+    /// What `predict` writes.
     Predictions,
+    /// Reports of the local model.
     Reports,
+    /// A schema.
     Schema,
 }
 
@@ -59,14 +64,15 @@ impl Kind {
 
 /// Refuses to write where a file is that is neither empty nor of the same kind. What cannot be read is refused too; what is no
 /// regular file is for the writer to refuse.
-pub fn refuse_other(option: &str, path: &Path, kind: Kind) -> Result<(), Failure> {
+pub fn refuse_other(parameter: &'static str, path: &Path, kind: Kind) -> Result<()> {
     let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
     if !is_file || kind.is_that_of(path).unwrap_or(false) {
         return Ok(());
     }
-    Err(Failure::input(
-        format!("{option}: {} exists and is not {}: it is not overwritten", path.display(), kind.name()),
-        format!("give {option} another path, or move the file away first"),
+    Err(Error::usage(
+        parameter,
+        sentence!("{@0}: {1} exists and is not {2}: it is not overwritten", parameter, path.display(), kind.name()),
+        sentence!("give {@0} another path, or move the file away first", parameter),
     ))
 }
 
@@ -182,16 +188,15 @@ mod tests {
         ] {
             std::fs::write(&path, content).unwrap();
             for wanted in kinds {
-                let refused = refuse_other("--out", &path, wanted);
+                let refused = refuse_other("out", &path, wanted);
                 assert_eq!(refused.is_ok(), kind == Some(wanted), "{wanted:?} {kind:?}");
-                if let Err(failure) = refused {
-                    assert_eq!(failure.code(), 2);
-                    assert!(failure.message().contains("exists and is not"), "{}", failure.message());
+                if let Err(error) = refused {
+                    assert!(error.to_string().contains("exists and is not"), "{error}");
                 }
             }
         }
         std::fs::write(&path, "").unwrap();
-        assert!(kinds.iter().all(|kind| refuse_other("--out", &path, *kind).is_ok()));
+        assert!(kinds.iter().all(|kind| refuse_other("out", &path, *kind).is_ok()));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }
