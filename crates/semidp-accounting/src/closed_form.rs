@@ -30,6 +30,27 @@ pub enum PrivacyBudget {
 }
 
 impl PrivacyBudget {
+    /// Where a certificate of a zCDP budget states its ε unless the caller says otherwise.
+    pub const STATED_AT: f64 = 1e-6;
+
+    /// (ε, δ), both above 0.
+    pub fn approximate(epsilon: f64, delta: f64) -> Result<Self> {
+        Ok(Self::Approximate {
+            epsilon: Epsilon::new(epsilon)?.positive()?,
+            delta: Delta::new(delta)?.positive()?,
+        })
+    }
+
+    /// Pure ε, above 0.
+    pub fn pure(epsilon: f64) -> Result<Self> {
+        Ok(Self::Pure { epsilon: Epsilon::new(epsilon)?.positive()? })
+    }
+
+    /// ρ of zCDP, above 0; a certificate states its ε at δ = [`Self::STATED_AT`].
+    pub fn zcdp(rho: f64) -> Result<Self> {
+        Ok(Self::Zcdp { rho: Rho::new(rho)?.positive()?, stated_at: Delta::new(Self::STATED_AT)? })
+    }
+
     /// The δ at which a certificate for this budget states its ε; 0 if it is pure.
     pub fn delta(&self) -> Delta {
         match *self {

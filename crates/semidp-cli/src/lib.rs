@@ -3,7 +3,6 @@
 //!
 //! The binary is [`main`]; other programs, such as the Python package, [`ask`] the same commands and so get the same answers.
 
-mod answer;
 mod command;
 mod delivery;
 mod failure;
@@ -14,7 +13,6 @@ mod number;
 mod options;
 mod output;
 mod printable;
-mod program;
 mod progress;
 mod report;
 mod signing;

@@ -5,6 +5,7 @@ use crate::number;
 use crate::output::Output;
 use clap::{Args, ValueEnum};
 use semidp::mean::Target;
+use semidp::{Law, Mechanism, Sampling};
 use semidp_accounting::{Adjacency, Delta, Epsilon, PrivacyBudget, Rho, SampleRate, Trust};
 use semidp_ledger::{DatasetLedger, LedgerFile};
 use semidp_table::LoadOptions;
@@ -221,67 +222,23 @@ pub struct MechanismOptions {
 
     /// The law of the noise [default: gaussian]; laplace and k-norm give pure epsilon
     #[arg(long, value_enum)]
-    pub mechanism: Option<Mechanism>,
+    pub mechanism: Option<Law>,
 
     /// Number of coordinates that get laplace or k-norm noise [default: 1]
     #[arg(long, value_name = "D", value_parser = number::parse_dimension, allow_hyphen_values = true)]
     pub dimension: Option<u64>,
 }
 
-/// How a step picks its rows.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Sampling {
-    /// Each row joins independently with probability --sample-rate
-    Poisson,
-    /// A random subset of fixed size; replace-one only
-    FixedSize,
-    /// Disjoint blocks, one for each step: no row is used twice
-    OnePass,
-    /// The same in the order of the file, for `train` on files that do not fit into memory; replace-one only
-    InOrder,
-    /// Every row takes part in every step
-    None,
-}
-
-impl Sampling {
-    /// The name on the command line and in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Poisson => "poisson",
-            Self::FixedSize => "fixed-size",
-            Self::OnePass => "one-pass",
-            Self::InOrder => "in-order",
-            Self::None => "none",
-        }
-    }
-}
-
-/// The law of the noise.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Mechanism {
-    /// Normal noise on contributions clipped in l2 norm; (epsilon, delta)
-    Gaussian,
-    /// Laplace noise on contributions clipped in l1 norm; pure epsilon
-    Laplace,
-    /// Noise of density exp(-norm/scale) on contributions clipped in l2 norm; pure epsilon
-    KNorm,
-}
-
-impl Mechanism {
-    /// The name on the command line and in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Gaussian => "gaussian",
-            Self::Laplace => "laplace",
-            Self::KNorm => "k-norm",
-        }
-    }
-
-    /// What the noise multiplier measures.
-    pub fn noise_word(self) -> &'static str {
-        match self {
-            Self::Gaussian => "noise std",
-            Self::Laplace | Self::KNorm => "noise scale",
+impl MechanismOptions {
+    /// As the library has it.
+    pub fn mechanism(&self, promise: PromiseOptions) -> Mechanism {
+        Mechanism {
+            law: self.mechanism.unwrap_or_default(),
+            sampling: self.sampling,
+            sample_rate: self.sample_rate.map(SampleRate::get),
+            dimension: self.dimension,
+            adjacency: promise.adjacency(),
+            trust: promise.trust(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Algorithm 1 against both naive uses of the data: logistic regression on the raw UCI Adult files with a random 2 % of
 //! the training rows public.
 //!
-//! `cargo run --release -p semidp-tabular --example adult -- 10` takes ten splits, trains by each at ε = 0.1
+//! `cargo run --release -p semidp --example adult -- 10` takes ten splits, trains by each at ε = 0.1
 //! and 1 (replace-one, δ = 1e-5) and prints AUC on `adult.test` with paired differences. Splits and noise are seeded,
 //! so that it prints the same every time; such runs are not private.
 

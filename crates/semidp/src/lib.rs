@@ -6,6 +6,7 @@
 //! * [`loss`] and [`domain`]: what is minimised in training, and over which models.
 //! * [`train`]: linear models on private and public rows.
 //! * [`model`]: models of tables, their files, predictions and metrics.
+//! * [`number`]: numbers as text.
 //! * [`record`]: a run of one release that survives its process.
 //! * [`strength`]: budgets that promise little, and noise that hides nobody.
 //! * [`theory`]: minimax rates with their conditions, and plans for training.
@@ -21,10 +22,14 @@ pub mod local;
 pub mod loss;
 pub mod mean;
 pub mod model;
+pub mod number;
 pub mod record;
 pub mod strength;
 pub mod theory;
 pub mod train;
+mod verbs;
 pub mod wording;
 
 pub use error::{Error, Result};
+pub use semidp_accounting::PrivacyBudget as Budget;
+pub use verbs::*;

@@ -1,16 +1,14 @@
 //! `semidp account`: what a given noise costs.
 
-use crate::answer::{Answered, Question};
 use crate::failure::Failure;
 use crate::number;
-use crate::options::{Mechanism, MechanismOptions, PromiseOptions};
+use crate::options::{MechanismOptions, PromiseOptions};
 use crate::output::Output;
-use crate::program::{Program, Setting};
 use crate::{report, table};
+use semidp::AccountOutcome;
 use semidp::files;
 use clap::Args;
 use semidp_accounting::{Delta, Epsilon, NoiseMultiplier, Steps, parse_events};
-use serde_json::json;
 use std::path::PathBuf;
 
 const EXAMPLE: &str = "\
@@ -62,69 +60,43 @@ pub struct Account {
 impl Account {
     /// Answers.
     pub fn run(self, output: &Output) -> Result<(), Failure> {
-        let program = self.program()?;
-        let question = self.question(&program)?;
-        let mut answered = Answered::ask(&program, question)?;
-        if let Some(scale) = self.grid_scale {
-            answered.rescale_grid(&program, scale)?;
-        }
-        let mut json = answered.json(&program)?;
-        if let Some(scale) = self.grid_scale {
-            json.insert("grid_scale".into(), json!(scale));
-        }
+        let outcome = self.options()?.run()?;
         if let Some(path) = &self.certificate {
-            answered.write_certificate(path)?;
+            report::write_certificate(&outcome, path)?;
         }
-        output.answer(&json.into(), || self.table(&program, &answered))?;
-        report::notes(&program, &answered, output);
+        output.answer(&report::json(&outcome)?, || table_of(&outcome))?;
+        report::notes(&outcome, output);
         Ok(())
     }
 
-    fn program(&self) -> Result<Program, Failure> {
-        if let Some(path) = &self.events {
-            let text = files::read("events", path)?;
-            let events = parse_events(&text).map_err(|error| Failure::from(error).about("--events"))?;
-            return Program::from_events(events, self.promise);
-        }
-        let setting = Setting::check(&self.mechanism, self.promise)?;
-        let noise = self.noise_multiplier.ok_or_else(|| {
-            Failure::input(
-                "--noise-multiplier must be given, or --events",
-                "`semidp calibrate` finds the noise for a target epsilon",
-            )
-        })?;
-        let steps = self.steps.ok_or_else(|| {
-            Failure::input(
-                "--steps must be given",
-                "it counts the noisy releases: --steps 1 for a single one",
-            )
-        })?;
-        Ok(setting.program(noise, steps, ("user", "user")))
+    fn options(&self) -> Result<semidp::Account, Failure> {
+        let events = match &self.events {
+            Some(path) => {
+                let text = files::read("events", path)?;
+                let named = |error| Failure::from(error).about("--events");
+                let events = parse_events(&text).map_err(named)?;
+                let adjacency = self.promise.adjacency();
+                events.iter().try_for_each(|one| one.event.check(adjacency)).map_err(named)?;
+                Some(events)
+            }
+            None => None,
+        };
+        Ok(semidp::Account {
+            noise_multiplier: self.noise_multiplier.map(NoiseMultiplier::get),
+            steps: self.steps.map(Steps::get),
+            mechanism: self.mechanism.mechanism(self.promise),
+            events,
+            delta: self.delta.map(Delta::get),
+            epsilon: self.epsilon.map(Epsilon::get),
+            grid_scale: self.grid_scale,
+        })
     }
+}
 
-    fn question(&self, program: &Program) -> Result<Question, Failure> {
-        match (self.epsilon, self.delta) {
-            (None, Some(delta)) => Ok(Question::EpsilonAt(delta)),
-            (Some(epsilon), None) => Ok(Question::DeltaAt(epsilon)),
-            (Some(_), Some(_)) => Err(Failure::input(
-                "--epsilon and --delta must not both be given",
-                "give --delta to learn epsilon, or --epsilon to learn delta; \
-                 `semidp calibrate` takes both and finds the noise",
-            )),
-            (None, None) if program.is_pure() => Ok(Question::EpsilonAt(Delta::new(0.0)?)),
-            (None, None) => Err(Failure::input(
-                "one of --delta and --epsilon must be given",
-                "give --delta 1e-5 to learn epsilon, or --epsilon 1 to learn delta",
-            )),
-        }
+fn table_of(outcome: &AccountOutcome) -> String {
+    let mut rows = report::rows(outcome);
+    if let (Some(noise), Some(law)) = (outcome.noise_multiplier, outcome.law) {
+        rows.push(report::noise_row(number::exact(noise), law));
     }
-
-    fn table(&self, program: &Program, answered: &Answered) -> String {
-        let mut rows = report::rows(program, answered);
-        if let Some(noise) = program.noise_multiplier {
-            let mechanism = self.mechanism.mechanism.unwrap_or(Mechanism::Gaussian);
-            rows.push(report::noise_row(number::exact(noise), mechanism));
-        }
-        format!("{}\n{}", table::facts(rows), table::wrap(&report::in_words(program, answered), ""))
-    }
+    format!("{}\n{}", table::facts(rows), table::wrap(&report::in_words(outcome), ""))
 }
