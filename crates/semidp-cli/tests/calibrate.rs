@@ -158,7 +158,7 @@ fn the_certificate_goes_to_a_file() {
     let fresh = folder.join("fresh.json");
     refused(
         &format!("calibrate --rho 1 --steps 2 --certificate {}", fresh.display()),
-        &["--certificate", "--delta"],
+        &["--certificate", "no delta"],
     );
     assert_eq!(entries(&folder), ["certificate.json"]);
 }
