@@ -341,6 +341,7 @@ impl From<semidp_table::Error> for Failure {
     }
 }
 
+#[cfg(feature = "experiments")]
 impl From<semidp_paper::Error> for Failure {
     fn from(error: semidp_paper::Error) -> Self {
         match error {

@@ -1,4 +1,5 @@
 //! `semidp reproduce`: lists, files, and the page.
+#![cfg(feature = "experiments")]
 
 mod common;
 

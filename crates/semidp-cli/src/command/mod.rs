@@ -11,6 +11,7 @@ mod local;
 mod mean;
 mod plan;
 mod predict;
+#[cfg(feature = "experiments")]
 mod reproduce;
 mod schema;
 mod train;
@@ -40,6 +41,7 @@ pub enum Command {
     Keygen(keygen::Keygen),
     #[command(subcommand)]
     Audit(audit::Audit),
+    #[cfg(feature = "experiments")]
     Reproduce(reproduce::Reproduce),
     Demo(demo::Demo),
 }
@@ -61,6 +63,7 @@ impl Command {
             Self::Verify(command) => command.run(output),
             Self::Keygen(command) => command.run(output),
             Self::Audit(command) => command.run(output),
+            #[cfg(feature = "experiments")]
             Self::Reproduce(command) => command.run(output),
             Self::Demo(command) => command.run(output),
         }
