@@ -3,6 +3,7 @@
 mod account;
 mod audit;
 mod calibrate;
+#[cfg(feature = "experiments")]
 mod demo;
 mod evaluate;
 mod keygen;
@@ -43,6 +44,7 @@ pub enum Command {
     Audit(audit::Audit),
     #[cfg(feature = "experiments")]
     Reproduce(reproduce::Reproduce),
+    #[cfg(feature = "experiments")]
     Demo(demo::Demo),
 }
 
@@ -65,6 +67,7 @@ impl Command {
             Self::Audit(command) => command.run(output),
             #[cfg(feature = "experiments")]
             Self::Reproduce(command) => command.run(output),
+            #[cfg(feature = "experiments")]
             Self::Demo(command) => command.run(output),
         }
     }
