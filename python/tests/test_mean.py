@@ -361,3 +361,17 @@ def test_no_private_value_is_told() -> None:
     assert refusals >= 6
     with pytest.raises(StrictError, match="x2"):
         mean(holes, X_public=PUBLIC, strict=True, **BUDGET)
+
+
+@pytest.mark.parametrize("none", [[], ()])
+def test_no_columns_at_all_are_refused(none: Any) -> None:
+    rows = np.random.default_rng(0).normal(size=(300, 2))
+    for call in (
+        lambda: semidp.mean(rows[100:], X_public=rows[:100], columns=none, epsilon=1.0, delta=1e-6),
+        lambda: semidp.mean(rows[100:], radius=1.0, columns=none, epsilon=1.0, delta=1e-6),
+        lambda: semidp.randomize(rows, columns=none, epsilon=1.0, radius=1.0),
+        lambda: semidp.mean(rows.tolist(), radius=1.0, columns=none, epsilon=1.0, delta=1e-6),
+    ):
+        with pytest.raises(semidp.errors.InvalidParameterError, match="columns must name at least one column") as refused:
+            call()
+        assert refused.value.parameter == "columns"
