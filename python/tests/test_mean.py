@@ -35,6 +35,7 @@ from semidp.errors import (
     UnsuitableError,
     UnsupportedTypeError,
 )
+from semidp.local import randomize
 
 RANDOM = np.random.default_rng(1)
 X = RANDOM.normal([5.0, -2.0, 0.5], [1.0, 3.0, 0.1], size=(3000, 3))
@@ -367,11 +368,11 @@ def test_no_private_value_is_told() -> None:
 def test_no_columns_at_all_are_refused(none: Any) -> None:
     rows = np.random.default_rng(0).normal(size=(300, 2))
     for call in (
-        lambda: semidp.mean(rows[100:], X_public=rows[:100], columns=none, epsilon=1.0, delta=1e-6),
-        lambda: semidp.mean(rows[100:], radius=1.0, columns=none, epsilon=1.0, delta=1e-6),
-        lambda: semidp.randomize(rows, columns=none, epsilon=1.0, radius=1.0),
-        lambda: semidp.mean(rows.tolist(), radius=1.0, columns=none, epsilon=1.0, delta=1e-6),
+        lambda: mean(rows[100:], X_public=rows[:100], columns=none, epsilon=1.0, delta=1e-6),
+        lambda: mean(rows[100:], radius=1.0, columns=none, epsilon=1.0, delta=1e-6),
+        lambda: randomize(rows, columns=none, epsilon=1.0, radius=1.0),
+        lambda: mean(rows.tolist(), radius=1.0, columns=none, epsilon=1.0, delta=1e-6),
     ):
-        with pytest.raises(semidp.errors.InvalidParameterError, match="columns must name at least one column") as refused:
+        with pytest.raises(InvalidParameterError, match="columns must name at least one column") as refused:
             call()
         assert refused.value.parameter == "columns"

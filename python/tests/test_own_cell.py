@@ -298,12 +298,13 @@ def raising(first: Any) -> list[tuple[Callable[[], Any], Any]]:
     objects[0, 0] = first
     frame = pd.DataFrame({name: pd.Series(list(objects[:, place]), dtype=object) for place, name in enumerate("abc")})
     fitted = LinearRegression(**budget).fit(rows, NUMBERS[200:], **public)
+    named = LinearRegression(**budget).fit(pd.DataFrame(rows, columns=list("abc")), NUMBERS[200:], **public)
     classes = LogisticRegression(**budget).fit(rows, CODES[200:], X_public=X[:200], y_public=CODES[:200])
     calls: list[Any] = []
     for odd in ([[first, 0.0, 0.0], *rows[1:]], [first, *rows[1:]], objects, frame):
         calls += [
             lambda odd=odd: LinearRegression(**budget).fit(odd, NUMBERS[200:], **public),
-            lambda odd=odd: fitted.predict(odd),
+            lambda odd=odd: (named if odd is frame else fitted).predict(odd),
             lambda odd=odd: mean(odd, X_public=pd.DataFrame(X[:200], columns=list("abc")) if odd is frame else X[:200], **budget),
             lambda odd=odd: randomize(odd, epsilon=1.0, radius=1.0, random_state=1, columns=["a", "b", "c"] if odd is frame else None),
         ]
