@@ -22,6 +22,8 @@ import numpy.typing as npt
 Arguments = ParamSpec("Arguments")
 Read = TypeVar("Read")
 _NAN = float("nan")
+#: Whole numbers below it need no check.
+_LARGE = 2**62
 #: The place of what is no place.
 NOWHERE = -1
 _NO_LENGTH = -1
@@ -75,7 +77,13 @@ def is_missing(cell: Any) -> bool:
 
 def number(cell: Any) -> float:
     """A cell as a number; NaN if it is none."""
-    return cell if type(cell) is float else _number(cell)
+    kind = type(cell)
+    # The usual ones, which raise nothing.
+    if kind is float or kind is np.float64:
+        return float(cell)
+    if kind is int and -_LARGE < cell < _LARGE:
+        return float(cell)
+    return _number(cell)
 
 
 @total(_NAN)
@@ -100,9 +108,16 @@ def text(cell: Any) -> str | None:
     return str.encode(str(cell), "utf-8", "replace").decode()
 
 
-@total(NOWHERE)
 def index(cell: Any) -> int:
     """A cell as the place of a row or column; −1 if it is none."""
+    kind = type(cell)
+    if (kind is int or kind is np.int32 or kind is np.int64) and 0 <= cell < _LARGE:
+        return int(cell)
+    return _index(cell)
+
+
+@total(NOWHERE)
+def _index(cell: Any) -> int:
     if issubclass(type(cell), (float, np.floating)):
         return int(cell) if float(cell).is_integer() else NOWHERE
     place = operator.index(cell)

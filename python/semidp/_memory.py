@@ -11,8 +11,7 @@ import importlib
 import mmap
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,16 +26,15 @@ _File = tuple[int, int] | None
 _PARTS = ("_ndarray", "_data", "_pa_array", "_codes", "sp_values", "_left", "_right")
 #: Bits a row in the first buffer of Arrow arrays whose cells have no fixed width: offsets and views.
 _VARIABLE = {"string": 32, "binary": 32, "large_string": 64, "large_binary": 64, "string_view": 128, "binary_view": 128}
-#: Fewest arrays in a row with equal distances that are compared as one.
+#: Fewest arrays with equal distances that are compared as one.
 _SHORTEST_RUN = 3
 
 
-@dataclass(frozen=True)
-class _Extent:
+class _Extent(NamedTuple):
     """Where some cells lie. Addresses, strides and the width of a cell are in bits, as booleans of Arrow have one."""
 
-    file: _File
     start: int
+    file: _File
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     width: int
@@ -48,10 +46,6 @@ class _Extent:
     @property
     def high(self) -> int:
         return self.start + self.width + sum(max(0, stride * (size - 1)) for size, stride in zip(self.shape, self.strides, strict=True))
-
-    @property
-    def layout(self) -> tuple[Any, ...]:
-        return self.file, self.shape, self.strides, self.width
 
 
 class _Addresses:
@@ -114,34 +108,32 @@ def _overlap(one: _Extent, other: _Extent) -> bool:
 
 def _places(data: Any) -> tuple[list[_Extent], set[int]]:
     """Where rows lie, and the identities of those that are objects of their own."""
-    extents: list[_Extent] = []
+    starts: dict[tuple[Any, ...], list[int]] = {}
     rows: set[int] = set()
     for part in _parts(data):
         if isinstance(part, _Extent):
-            extents.append(part)
+            starts.setdefault(part[1:], []).append(part.start)
         else:
             rows.add(part)
-    return list(_merged(extents)), rows
+    return [extent for layout, listed in starts.items() for extent in _merged(layout, listed)], rows
 
 
-def _merged(extents: Iterable[_Extent]) -> Iterator[_Extent]:
+def _merged(layout: tuple[Any, ...], starts: list[int]) -> Iterator[_Extent]:
     """Columns and rows of one matrix as the matrix that they are: a thousand of them are one comparison then."""
-    run: list[_Extent] = []
-    for extent in extents:
-        if run and (extent.layout != run[0].layout or (len(run) > 1 and extent.start - run[-1].start != run[1].start - run[0].start)):
-            # The last one may begin the next run.
-            keep = [run.pop()] if len(run) == _SHORTEST_RUN - 1 and extent.layout == run[-1].layout else []
-            yield from _as_one(run)
-            run = keep
-        run.append(extent)
-    yield from _as_one(run)
-
-
-def _as_one(run: list[_Extent]) -> list[_Extent]:
-    if len(run) < _SHORTEST_RUN:
-        return run
-    first, distance = run[0], run[1].start - run[0].start
-    return [_Extent(first.file, first.start, (len(run), *first.shape), (distance, *first.strides), first.width)]
+    places = np.unique(np.array(starts, dtype=np.int64))
+    distances = np.diff(places)
+    file, shape, strides, width = layout
+    first = 0
+    # A run ends where the distance to the next place is another one.
+    for end in [*(np.flatnonzero(distances[1:] != distances[:-1]) + 1).tolist(), len(places) - 1]:
+        if end < first:
+            continue
+        count = end - first + 1
+        if count >= _SHORTEST_RUN:
+            yield _Extent(int(places[first]), file, (count, *shape), (int(distances[first]), *strides), width)
+        else:
+            yield from (_Extent(int(place), *layout) for place in places[first : end + 1])
+        first = end + 1
 
 
 def _parts(data: Any) -> Iterator[_Extent | int]:
@@ -192,11 +184,11 @@ def _of_array(array: npt.NDArray[Any]) -> Iterator[_Extent]:
         return
     address = int(array.__array_interface__["data"][0])
     shape, strides, width = array.shape, tuple(8 * stride for stride in array.strides), 8 * array.itemsize
-    yield _Extent(None, 8 * address, shape, strides, width)
+    yield _Extent(8 * address, None, shape, strides, width)
     mapped = _mapped(array)
     if mapped is not None:
         file, first = mapped
-        yield _Extent(file, 8 * (address - first), shape, strides, width)
+        yield _Extent(8 * (address - first), file, shape, strides, width)
 
 
 def _mapped(array: npt.NDArray[Any]) -> tuple[_File, int] | None:
@@ -253,7 +245,7 @@ def _of_arrow(column: Any) -> Iterator[_Extent]:
         width = _VARIABLE.get(str(piece.type)) or _fixed_width(piece.type)
         buffers = piece.buffers()
         if width and len(piece) and len(buffers) > 1 and buffers[1] is not None:
-            yield _Extent(None, 8 * buffers[1].address + piece.offset * width, (len(piece),), (width,), width)
+            yield _Extent(8 * buffers[1].address + piece.offset * width, None, (len(piece),), (width,), width)
 
 
 def _fixed_width(kind: Any) -> int:
