@@ -3,7 +3,8 @@
 //! `cargo run --release -p semidp --example mean_under_shift -- 100 gaussian normal` draws rows of a law (normal, uniform, exponential, lognormal
 //! or student, with variance one; all of them by default) 100 times a setting, moves private rows by `shift` standard deviations and stretches
 //! them by `spread`. A line a setting: columns, public and private rows, epsilon, shift and spread; then misses of 95 % intervals and intervals
-//! that are withheld, in percent of all columns; and the width of intervals over that of the noise and sampling error alone.
+//! that are withheld, in percent of all columns; and the width of intervals over that of the noise and sampling error alone. `-- 100 gaussian
+//! pairs` draws public and private rows of different laws, and of laws whose rare values few public rows show (`PAIRS`).
 
 use semidp::mean::*;
 use semidp_accounting::{Delta, Epsilon, PrivacyBudget};

@@ -148,7 +148,12 @@ impl ClippingModel<'_> {
             offset = moved;
             if self.norm(&step) < 0.01 * self.radius {
                 let explained = self.explained(&offset, noise);
-                return Some(Clipped { bias: found.bias, offset: self.norm(&offset), stretch: high, explained });
+                return Some(Clipped {
+                    bias: found.bias,
+                    offset: self.norm(&offset),
+                    stretch: high,
+                    explained,
+                });
             }
         }
         None

@@ -8,8 +8,8 @@ use crate::output::Output;
 use crate::report::bound;
 use crate::table;
 use semidp::mean::{
-    Errors, Estimated, Evidence, JointEstimate, JointPlan, Law, NONE_BEYOND_RADIUS, Plan, Problem, SAME_POPULATION, Shift,
-    Target, student_quantile,
+    Errors, Estimated, Evidence, JointEstimate, JointPlan, Law, NONE_BEYOND_RADIUS, Plan, Problem,
+    SAME_POPULATION, Shift, Target, student_quantile,
 };
 use semidp_accounting::{Arithmetic, Certificate, PrivacyBudget, RandomSource};
 use semidp_core::Release;
@@ -333,8 +333,12 @@ impl Estimate {
                         "this answer assumes that they do not, so its means and intervals are wrong there: leave out --assume and \
                          --estimator"
                     }
-                    false if is_clipped => "the estimates rest on the private rows there, of which many are clipped",
-                    false => "the intervals rest on the private rows there, as far as these lie within the radius",
+                    false if is_clipped => {
+                        "the estimates rest on the private rows there, of which many are clipped"
+                    }
+                    false => {
+                        "the intervals rest on the private rows there, as far as these lie within the radius"
+                    }
                 };
                 found.push(format!(
                     "public and private rows differ by more than chance in {}: {verdict}",
@@ -442,9 +446,7 @@ impl Estimate {
             answer["unreadable_cells"] =
                 estimate.columns.iter().map(|column| cells(&column.unreadable)).collect::<Vec<_>>().into();
             // One test for the note, the intervals and this; a column has its share of rows only if there are any to divide.
-            let judged = |count: &Estimated, is_significant| {
-                json!({ "estimate": count.estimate, "standard_error": count.standard_error, "significant": is_significant })
-            };
+            let judged = |count: &Estimated, is_significant| json!({ "estimate": count.estimate, "standard_error": count.standard_error, "significant": is_significant });
             let of_column = |count: &Estimated| {
                 judged(count, estimate.is_clipped && (columns == 1 || count.is_significant(columns)))
             };
@@ -573,7 +575,8 @@ impl Estimate {
     }
 }
 
-fn shift_json(shift: Shift) -> Value {
+/// A shift, as answers have it.
+pub fn shift_json(shift: Shift) -> Value {
     json!({
         "estimate": shift.estimate,
         "standard_error": shift.standard_error,
