@@ -207,11 +207,11 @@ impl JointPlan {
     }
 
     /// The scale of the count of clipped rows. Larger scales count better and shorten clipped rows more: it is the one at which shortening the
-    /// rows that may lie beyond the radius, for all that the public rows show, costs a tenth of the standard deviation of the noise.
+    /// rows that public data did not show beyond the radius, but may be there, costs a tenth of the standard deviation of the noise.
     fn best_clipped_scale(&self) -> f64 {
         let rows = self.problem.private_rows().max(1) as f64;
         let noise = self.noise_std_on_sum() / self.radius() / rows;
-        let shortening = (0.1 * noise / self.clipped_share.max(1e-12)).min(1.0);
+        let shortening = (0.1 * noise / self.unseen_share.max(1e-12)).min(1.0);
         match self.law {
             Law::Laplace => shortening.clamp(0.05, 0.3),
             Law::Gaussian | Law::KNorm => (shortening * (2.0 - shortening)).sqrt().clamp(0.2, 0.6),
