@@ -210,10 +210,11 @@ def test_a_shift_is_reported_and_assumed_away_only_by_name() -> None:
     interval = answer.confidence_interval
     assert interval is not None
     assert np.all((interval[:, 0] < X.mean(axis=0)) & (X.mean(axis=0) < interval[:, 1]))
-    assert "assumptions" not in answer.certificate
+    same = "public and private rows come from the same population"
+    assert same not in answer.certificate["assumptions"]
     with pytest.warns(SemidpWarning, match="leave out assume"):
         pooled = seeded(X, shifted, assume="same-population")
-    assert pooled.certificate["assumptions"] == ["public and private rows come from the same population"]
+    assert same in pooled.certificate["assumptions"]
     with pytest.raises(InvalidParameterError) as refused:
         mean(X, X_public=PUBLIC, assume="anything", **BUDGET)
     assert refused.value.parameter == "assume"
