@@ -202,10 +202,12 @@ fn check(certificate: &Certificate, name: &str, stated: &Value) -> Checked {
         // `account` names the law of the noise alone, or `events`, and `local randomize` the randomiser.
         "mechanism" => {
             let is_part = |name: &str| {
-                let parameter = certificate.hyperparameters.iter().find(|parameter| parameter.name == "mechanism");
+                let parameter =
+                    certificate.hyperparameters.iter().find(|parameter| parameter.name == "mechanism");
                 laws(certificate).contains(&name)
                     || parameter.is_some_and(|parameter| parameter.value == name)
-                    || name == "events" && certificate.hyperparameters.iter().any(|parameter| parameter.name == "events")
+                    || name == "events"
+                        && certificate.hyperparameters.iter().any(|parameter| parameter.name == "events")
             };
             let agrees = *stated == certificate.mechanism || stated.as_str().is_some_and(is_part);
             Checked::unless(!agrees, &certificate.mechanism)
