@@ -60,7 +60,6 @@ __all__ = [
     "TooFewPublicRowsError",
     "TooManyEventsError",
     "TooManyValuesError",
-    "ValueTooLongError",
     "UnknownClassError",
     "UnknownColumnError",
     "UnknownEventError",
@@ -70,6 +69,7 @@ __all__ = [
     "UnreadableError",
     "UnsuitableError",
     "UnsupportedTypeError",
+    "ValueTooLongError",
     "WeakNoiseError",
     "WrongKindError",
 ]

@@ -141,7 +141,7 @@ impl TableFile for ParquetFile {
         let schema = self.metadata.file_metadata().schema_descr();
         let mut unpacked = 0u64;
         for &column in wanted {
-            let (start, length) = group.column(self.leaves[column]).byte_range();
+            let (start, length) = guarded(|| Ok(group.column(self.leaves[column]).byte_range()))?;
             let mut bytes = BufReader::with_capacity(1 << 10, &*file);
             bytes.seek(SeekFrom::Start(start)).map_err(|_| FAILED)?;
             let chunk = unpacked_bytes(bytes, length).map_err(|_| NO_PARQUET)?;
