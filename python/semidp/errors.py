@@ -69,6 +69,7 @@ __all__ = [
     "UnreadableError",
     "UnsuitableError",
     "UnsupportedTypeError",
+    "ValueTooLongError",
     "WeakNoiseError",
     "WrongKindError",
 ]
@@ -292,6 +293,10 @@ class EmptyColumnError(InputError):
 
 class TooManyValuesError(InputError):
     """A column of text has too many values to be a category."""
+
+
+class ValueTooLongError(InputError):
+    """A column of text has a cell that is too long for a category."""
 
 
 class DifferentLengthsError(InputError):

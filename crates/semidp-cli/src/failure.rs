@@ -282,7 +282,10 @@ impl From<semidp_table::Error> for Failure {
                 "--columns takes names of columns of the public file or the schema"
             }
             Table::DuplicateColumn { .. } => "give each column a name of its own",
-            Table::MixedColumn { .. } | Table::EmptyColumn { .. } | Table::TooManyValues { .. } => {
+            Table::MixedColumn { .. }
+            | Table::EmptyColumn { .. }
+            | Table::TooManyValues { .. }
+            | Table::ValueTooLong { .. } => {
                 "clean the column, leave it out with --columns, or describe it in a --schema"
             }
             Table::UnsupportedType { .. } => "leave the column out with --columns, or store it as a number",

@@ -4,8 +4,9 @@ use crate::book::{Book, one_line};
 use crate::{Account, DatasetLedger, Error, FilterState, Result};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use semidp_accounting::{Adjacency, PrivacyBudget};
+use semidp_core::files::{self, Draft};
 use semidp_core::{RunId, smallest_delta};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -47,6 +48,7 @@ impl LedgerFile {
     ) -> Result<Self> {
         let path = path.as_ref();
         check(dataset, budget)?;
+        files::remove_abandoned(path);
         // Also a link that leads nowhere is something that is there.
         if fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
             && create(path, dataset, budget, adjacency)?
@@ -257,21 +259,13 @@ fn create(path: &Path, dataset: &str, budget: PrivacyBudget, adjacency: Adjacenc
     let failed = |error: io::Error| Error::unusable(path, error);
     let database_failed = |error: rusqlite::Error| Error::unusable(path, error);
     let name = path.file_name().ok_or_else(|| failed(io::Error::other("it names no file")))?;
-    let unique = RunId::random().map_err(|error| Error::unusable(path, error))?;
-    let mut beside = std::ffi::OsString::from(".");
-    beside.push(name);
-    beside.push(format!(".{unique}.tmp"));
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    let temporary = Temporary(fs::canonicalize(folder).map_err(failed)?.join(beside));
-
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(&temporary.0).map_err(failed)?;
+    // Locked while this process lives, unlike what an earlier one left that was killed.
+    let draft =
+        Draft::beside(&fs::canonicalize(folder).map_err(failed)?.join(name), 0o600).map_err(failed)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut database =
-        Connection::open_with_flags(&temporary.0, flags).and_then(set_up).map_err(database_failed)?;
+        Connection::open_with_flags(draft.path(), flags).and_then(set_up).map_err(database_failed)?;
     let transaction = database.transaction().map_err(database_failed)?;
     transaction.pragma_update(None, "application_id", APPLICATION).map_err(database_failed)?;
     transaction.pragma_update(None, "user_version", VERSION).map_err(database_failed)?;
@@ -287,12 +281,12 @@ fn create(path: &Path, dataset: &str, budget: PrivacyBudget, adjacency: Adjacenc
         let real = fs::canonicalize(folder).map_err(failed)?.join(name);
         set_aside(&real, &["-journal", "-wal", "-shm"]).map_err(failed)?;
     }
-    match fs::hard_link(&temporary.0, path) {
+    match fs::hard_link(draft.path(), path) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(false),
         Err(error) => return Err(failed(error)),
     }
-    drop(temporary);
+    drop(draft);
     // The name must be on the disk too.
     #[cfg(unix)]
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
@@ -326,14 +320,4 @@ fn lock(folder: &Path) -> io::Result<Option<File>> {
         return Ok(Some(folder));
     }
     Ok(None)
-}
-
-/// A file that goes away.
-struct Temporary(PathBuf);
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // It holds nothing that anybody needs.
-        let _ = fs::remove_file(&self.0);
-    }
 }

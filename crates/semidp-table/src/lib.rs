@@ -90,7 +90,7 @@ mod infer;
 mod schema;
 mod table;
 
-pub use cell::MISSING;
+pub use cell::{MAX_CELL_BYTES, MISSING};
 pub use encoding::{Encoding, Feature};
 pub use error::{Error, Problem, Result};
 pub use file::memory::{Attached, Grid, MemoryTable, Numbers, View, is_attached, is_sparse, shares_memory};

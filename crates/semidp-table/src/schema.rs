@@ -100,6 +100,9 @@ impl Schema {
                     if values.iter().any(|value| !seen.insert(value.as_str())) {
                         return must("values that differ from one another");
                     }
+                    if values.iter().any(|value| value.len() > cell::MAX_CELL_BYTES) {
+                        return must("values of at most 2048 bytes");
+                    }
                     if values.iter().any(|value| value == OTHER) {
                         return must("values besides `other`, which stands for all that are not listed");
                     }
