@@ -108,7 +108,7 @@ impl Memory {
                     "--data: {} has {links} hard links, and what its rows reported may be remembered beside another one",
                     data.display()
                 ),
-                format!("--memory {}, or another place, the same for every name of the data", path.display()),
+                "--memory FILE names the memory, the same one under every name of the data; it lies beside the name that reported first",
             ));
         }
         Ok(())
