@@ -271,6 +271,9 @@ impl From<semidp_table::Error> for Failure {
             Table::Unreadable { ref reason, .. } if reason.contains("no header line") => {
                 "a CSV file begins with a line that names its columns, as in a,b,y, even where it has no rows"
             }
+            Table::Unreadable { ref reason, .. } if reason.contains("carriage return alone") => {
+                "convert its line ends: tr '\\r' '\\n' < OLD.csv > NEW.csv"
+            }
             Table::Unreadable { .. } => "give the path of a readable file",
             Table::NoRows { .. } => {
                 "without public rows give --schema: then it is plain differential privacy; --help says what else"

@@ -115,14 +115,7 @@ pub fn refuse_same(files: &[(&str, Option<&PathBuf>)]) -> Result<(), Failure> {
     let mut known: Vec<(&str, &Path, PathBuf)> = Vec::new();
     for (option, path) in files {
         let Some(path) = path else { continue };
-        // What does not exist yet is known by its folder.
-        let real = fs::canonicalize(path).or_else(|_| {
-            let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-            let name = path.file_name().ok_or_else(|| io::Error::other("it names no file"))?;
-            fs::canonicalize(folder).map(|folder| folder.join(name))
-        });
-        // A table in memory is no file; the path is its own.
-        let real = real.unwrap_or_else(|_| path.to_path_buf());
+        let real = real_path(path);
         for (other, its_path, its_real) in &known {
             if semidp_table::shares_memory(path, its_path) {
                 return Err(Failure::input(
@@ -140,6 +133,33 @@ pub fn refuse_same(files: &[(&str, Option<&PathBuf>)]) -> Result<(), Failure> {
         known.push((option, path, real));
     }
     Ok(())
+}
+
+/// Whether two paths lead to one file, which need not exist.
+pub fn is_same(one: &Path, other: &Path) -> bool {
+    real_path(one) == real_path(other) || is_linked(one, other)
+}
+
+/// The path without links. What does not exist yet is known by its folder; a table in memory is no file, and the path is its own.
+fn real_path(path: &Path) -> PathBuf {
+    let real = fs::canonicalize(path).or_else(|_| {
+        let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+        let name = path.file_name().ok_or_else(|| io::Error::other("it names no file"))?;
+        fs::canonicalize(folder).map(|folder| folder.join(name))
+    });
+    real.unwrap_or_else(|_| path.to_path_buf())
+}
+
+/// How many names a file has in its file system, as far as that is known.
+#[cfg(unix)]
+pub fn hard_links(path: &Path) -> u64 {
+    fs::metadata(path).map_or(1, |found| std::os::unix::fs::MetadataExt::nlink(&found))
+}
+
+/// The same where the system does not say.
+#[cfg(not(unix))]
+pub fn hard_links(_: &Path) -> u64 {
+    1
 }
 
 /// Whether two names lead to one file: by hard links, which paths do not show.

@@ -1,7 +1,8 @@
 //! The file: made whole or not at all, opened only if it is a ledger.
 
-use crate::book::{Book, one_line};
+use crate::book::{Book, FORMAT, FORMAT_1, one_line};
 use crate::{Account, DatasetLedger, Error, FilterState, Result};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use semidp_accounting::{Adjacency, PrivacyBudget};
 use semidp_core::files::{self, Draft};
@@ -18,8 +19,8 @@ const MAGIC: &[u8] = b"SQLite format 3\0";
 /// Marks a SQLite file as a ledger: "smdp".
 const APPLICATION: u32 = 0x736d_6470;
 /// The version of the tables, and the one that is brought up to date when it is opened.
-const VERSION: u32 = 2;
-const FIRST_VERSION: u32 = 1;
+const VERSION: u32 = FORMAT.version;
+const FIRST_VERSION: u32 = FORMAT_1.version;
 /// Where SQLite keeps these two, big-endian.
 const APPLICATION_AT: usize = 68;
 const VERSION_AT: usize = 60;
@@ -81,7 +82,7 @@ impl LedgerFile {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let database = Connection::open_with_flags(real, flags)
             .and_then(set_up)
-            .map_err(|error| Error::unusable(path, error))?;
+            .map_err(|error| Error::reading(path, error))?;
         let mut file = Self { path: path.into(), database };
         if header.is_old() {
             file.bring_up_to_date()?;
@@ -125,7 +126,6 @@ impl LedgerFile {
             transaction.query_row("PRAGMA user_version", (), |row| row.get(0)).map_err(failed)?;
         if version == FIRST_VERSION {
             Book::migrate(&transaction, path)?;
-            transaction.pragma_update(None, "user_version", VERSION).map_err(failed)?;
         }
         transaction.commit().map_err(failed)
     }
@@ -244,12 +244,14 @@ fn recognise(path: &Path) -> Result<Header> {
 }
 
 /// What holds for a connection, not for the file: every commit is on the disk, and the journal that would undo it is gone
-/// from its folder, before it is reported; and nothing in the file can run code. With a rollback journal, the mode of
+/// from its folder, before it is reported; and nothing in the file can run code: no trigger, no view, no function in a table. With a rollback journal, the mode of
 /// every file that is made or opened here, what was committed is in the file itself.
 fn set_up(database: Connection) -> rusqlite::Result<Connection> {
     database.busy_timeout(PATIENCE)?;
     database.pragma_update(None, "synchronous", "EXTRA")?;
     database.pragma_update(None, "trusted_schema", false)?;
+    database.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    database.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
     Ok(database)
 }
 
