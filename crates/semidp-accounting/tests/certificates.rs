@@ -32,7 +32,7 @@ fn samples() -> Vec<Certificate> {
     ]
     .into_iter()
     .map(|(events, adjacency, delta)| {
-        Certificate::issue(events, adjacency, Trust::Central, delta, "a test").unwrap()
+        Certificate::issue(events, adjacency, Trust::Central, delta, "custom: a test").unwrap()
     })
     .collect()
 }

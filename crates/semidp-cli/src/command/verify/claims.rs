@@ -36,12 +36,13 @@ pub struct Document {
 
 /// Reads a certificate alone, or an answer or a model with one certificate in it. A model's checksum must fit.
 pub fn parse(text: &str) -> Result<Document, crate::failure::Failure> {
-    let value = json::parse(text).map_err(|error| {
-        let what = if error.is_data() { "" } else { "not JSON: " };
-        malformed(format!("{what}{error}"))
-    })?;
+    let read = || json::parse(text).map_err(|error| malformed(error.to_string()));
+    let mut value = read()?;
     if value.get("format").and_then(Value::as_str).is_some_and(|format| format.starts_with("semidp-model/")) {
+        // A model may be large: its values are in memory once at a time.
+        drop(value);
         SavedModel::from_json(text)?;
+        value = read()?;
     }
     let Value::Object(mut fields) = value else { return Ok(alone(Certificate::from_value(value)?)) };
     let Some(inner) = fields.shift_remove(CERTIFICATE) else {
@@ -202,10 +203,12 @@ fn check(certificate: &Certificate, name: &str, stated: &Value) -> Checked {
         // `account` names the law of the noise alone, or `events`, and `local randomize` the randomiser.
         "mechanism" => {
             let is_part = |name: &str| {
-                let parameter = certificate.hyperparameters.iter().find(|parameter| parameter.name == "mechanism");
+                let parameter =
+                    certificate.hyperparameters.iter().find(|parameter| parameter.name == "mechanism");
                 laws(certificate).contains(&name)
                     || parameter.is_some_and(|parameter| parameter.value == name)
-                    || name == "events" && certificate.hyperparameters.iter().any(|parameter| parameter.name == "events")
+                    || name == "events"
+                        && certificate.hyperparameters.iter().any(|parameter| parameter.name == "events")
             };
             let agrees = *stated == certificate.mechanism || stated.as_str().is_some_and(is_part);
             Checked::unless(!agrees, &certificate.mechanism)
