@@ -70,6 +70,8 @@ pub struct Signature {
 /// Largest number of JSON values and keys in a certificate: five times those of a mean of 100,000 named columns. Signing and comparing make
 /// copies of a certificate, each of up to 150 bytes a value.
 const MAX_VALUES: usize = 500_000;
+/// Largest number of bytes of all texts and keys in a certificate: 80 for each name of 100,000 columns. Messages quote them, escaped.
+const MAX_TEXT: usize = 8 << 20;
 /// The version of the certificate's form.
 const FORMAT: &str = "semidp-certificate/1";
 
@@ -207,8 +209,12 @@ impl Certificate {
             Some(other) => return Err(malformed(format!("format `{other}`, expected `{FORMAT}`"))),
             None => return Err(malformed("it has no `format` field".into())),
         }
-        if json::count(&value, MAX_VALUES) > MAX_VALUES {
+        let size = json::Size::of(&value);
+        if size.values > MAX_VALUES {
             return Err(malformed(format!("it has more than {MAX_VALUES} JSON values and keys")));
+        }
+        if size.text > MAX_TEXT {
+            return Err(malformed(format!("it has more than {} MiB of text", MAX_TEXT >> 20)));
         }
         let certificate: Self = serde_json::from_value(value).map_err(|e| malformed(e.to_string()))?;
         if certificate.guarantee.epsilon == Epsilon::UNBOUNDED && certificate.declassified.is_empty() {

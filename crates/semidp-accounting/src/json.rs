@@ -55,25 +55,38 @@ pub fn check_size(text: &str) -> Result<(), Error> {
     }
 }
 
-/// The number of values and keys in a value that was read, counted up to `most` and one more.
-pub(crate) fn count(value: &Value, most: usize) -> usize {
-    let mut found = 0;
-    let mut open = vec![value];
-    while let Some(value) = open.pop() {
-        found += 1;
+/// How large a value is that was read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Size {
+    /// The number of values and keys.
+    pub(crate) values: usize,
+    /// Bytes of texts and keys.
+    pub(crate) text: usize,
+}
+
+impl Size {
+    pub(crate) fn of(value: &Value) -> Self {
+        let mut size = Self::default();
+        size.add(value);
+        size
+    }
+
+    // Values are nested at most 128 deep.
+    fn add(&mut self, value: &Value) {
+        self.values += 1;
         match value {
-            Value::Array(items) => open.extend(items.iter().take(most.saturating_sub(found) + 1)),
+            Value::String(text) => self.text += text.len(),
+            Value::Array(items) => items.iter().for_each(|item| self.add(item)),
             Value::Object(fields) => {
-                found += fields.len();
-                open.extend(fields.values().take(most.saturating_sub(found) + 1));
+                self.values += fields.len();
+                for (key, field) in fields {
+                    self.text += key.len();
+                    self.add(field);
+                }
             }
-            _ => {}
-        }
-        if found > most {
-            break;
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
-    found
 }
 
 /// How many more values and keys may be read, and why reading ended.
@@ -322,8 +335,7 @@ mod tests {
     #[test]
     fn values_that_were_read_are_counted_alike() {
         let value = parse(r#"{"z": 1, "a": [1, 2.5, {"b": "c"}], "": false}"#).unwrap();
-        // Three keys and one inside, the object, its three values, three in the list and one in its object.
-        assert_eq!(count(&value, 100), 12);
-        assert!(count(&value, 5) > 5);
+        // The object, its three keys and values, three items in the list, and a key and a value in the last.
+        assert_eq!(Size::of(&value), Size { values: 12, text: 4 });
     }
 }

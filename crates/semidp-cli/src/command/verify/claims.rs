@@ -101,7 +101,8 @@ fn check_names(fields: &Map<String, Value>) -> Result<(), Error> {
     };
     match fields.keys().find(|name| !is_plain(name)) {
         Some(name) => Err(malformed(format!(
-            "`{name}` is no field of semidp: names have lower-case letters, digits and underscores"
+            "`{}` is no field of semidp: names have lower-case letters, digits and underscores",
+            name.chars().take(QUOTED).collect::<String>()
         ))),
         None => Ok(()),
     }
@@ -276,10 +277,13 @@ fn parameters(certificate: &Certificate) -> Vec<(&'static str, f64)> {
     parameters
 }
 
-/// A value in a message: text without its quotes.
+/// Letters of a text that a message quotes.
+const QUOTED: usize = 300;
+
+/// A value in a message: text without its quotes, and its beginning only if it is long.
 fn words(value: &Value) -> String {
     match value {
-        Value::String(text) => text.clone(),
+        Value::String(text) => text.chars().take(QUOTED).collect(),
         Value::Object(_) | Value::Array(_) => "others".into(),
         other => other.to_string(),
     }
