@@ -6,8 +6,16 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Far more than any list of events or certificate needs; keeps a wrong path from filling memory.
-const LARGEST: u64 = 64 << 20;
+/// The largest text of an option, in MiB; keeps a wrong path from filling memory. JSON is limited by its number of values besides.
+fn max_mebibytes(option: &str) -> u64 {
+    match option {
+        // 200,000 events.
+        "--events" => 16,
+        "--signer" => 1,
+        // A model or an answer with a certificate, a schema of 100,000 columns, a mean of as many.
+        _ => 64,
+    }
+}
 
 /// The text of a file, or of stdin for `-`. `option` names it in errors.
 pub fn read(option: &str, path: &Path) -> Result<String, Failure> {
@@ -18,13 +26,15 @@ pub fn read(option: &str, path: &Path) -> Result<String, Failure> {
         )
     };
     let mut text = String::new();
+    let mebibytes = max_mebibytes(option);
+    let largest = mebibytes << 20;
     let length = if path == Path::new("-") {
-        io::stdin().lock().take(LARGEST + 1).read_to_string(&mut text)
+        io::stdin().lock().take(largest + 1).read_to_string(&mut text)
     } else {
-        open(option, path).and_then(|file| file.take(LARGEST + 1).read_to_string(&mut text))
+        open(option, path).and_then(|file| file.take(largest + 1).read_to_string(&mut text))
     };
-    if length.map_err(failed)? as u64 > LARGEST {
-        return Err(failed(io::Error::other("it is larger than 64 MiB")));
+    if length.map_err(failed)? as u64 > largest {
+        return Err(failed(io::Error::other(format!("it is larger than {mebibytes} MiB"))));
     }
     Ok(text)
 }

@@ -680,7 +680,7 @@ mod tests {
     fn diverged_training_says_what_was_spent() {
         let certificate = |events: Vec<CountedEvent>, delta: f64| {
             let (adjacency, delta) = (Adjacency::ReplaceOne, Delta::new(delta).unwrap());
-            Certificate::issue(events, adjacency, Trust::Central, delta, "train: dp-sgd").unwrap()
+            Certificate::issue(events, adjacency, Trust::Central, delta, "custom: a test").unwrap()
         };
         let event = Event::Gaussian { noise_multiplier: NoiseMultiplier::new(8.0).unwrap() };
         let paid = certificate(vec![CountedEvent::new(event, Steps::ONE)], 1e-6);
