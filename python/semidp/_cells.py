@@ -7,17 +7,25 @@ read is missing. Only a type that the container declares, such as that of an arr
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from itertools import islice
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+Arguments = ParamSpec("Arguments")
+Read = TypeVar("Read")
 _NAN = float("nan")
+#: Whole numbers below it need no check.
+_LARGE = 2**62
+#: The place of what is no place.
+NOWHERE = -1
 _NO_LENGTH = -1
 #: What ``float`` takes although it is no number.
 _NO_NUMBERS = (complex, np.complexfloating, np.datetime64, np.timedelta64)
@@ -33,72 +41,126 @@ def quiet() -> Iterator[None]:
         yield
 
 
+def total(otherwise: Any) -> Callable[[Callable[Arguments, Read]], Callable[Arguments, Read]]:
+    """Makes a function of a cell defined for every object: ``otherwise`` where the cell raises anything, SystemExit and GeneratorExit too.
+
+    Only a KeyboardInterrupt goes on, as it is Ctrl-C: as a new one, without text and context, as a cell may have raised it.
+    """
+
+    def decorated(read: Callable[Arguments, Read]) -> Callable[Arguments, Read]:
+        @wraps(read)
+        def guarded(*arguments: Arguments.args, **named: Arguments.kwargs) -> Read:
+            try:
+                return read(*arguments, **named)
+            except KeyboardInterrupt:
+                pass
+            except BaseException:  # whatever a cell does when it is asked
+                return otherwise  # type: ignore[no-any-return]
+            # Not inside the handler, or the error of the cell would hang on the new one as its context.
+            raise KeyboardInterrupt
+
+        return guarded
+
+    return decorated
+
+
+@total(True)
 def is_missing(cell: Any) -> bool:
-    """Whether a cell stands for nothing: ``None``, NaN, what pandas has for it, or an object that does not even say whether it equals itself."""
+    """Whether a cell stands for nothing: ``None``, NaN, what NumPy and pandas have for it, or an object that does not even say whether it equals itself."""
     kind = type(cell)
     if cell is None or kind.__name__ in ("NAType", "NaTType"):
         return True
-    if not issubclass(kind, (float, np.floating)):
-        return False
-    try:
-        return bool(cell != cell)
-    except Exception:  # whatever a subclass does when it is asked
-        return True
+    if issubclass(kind, np.ma.MaskedArray):
+        return bool(cell.ndim == 0 and cell.mask)
+    return issubclass(kind, (float, np.floating)) and bool(cell != cell)
 
 
 def number(cell: Any) -> float:
     """A cell as a number; NaN if it is none."""
-    if type(cell) is float:
-        return cell
     kind = type(cell)
-    try:
-        if issubclass(kind, (complex, np.complexfloating)):
-            # One complex cell makes those beside it complex, too.
-            return float(cell.real) if cell.imag == 0 else _NAN
-        if issubclass(kind, _NO_NUMBERS) or (issubclass(kind, np.ndarray) and cell.ndim > 0) or is_missing(cell):
-            return _NAN
+    # The usual ones, which raise nothing.
+    if kind is float or kind is np.float64:
         return float(cell)
-    except Exception:  # whatever a cell does when it is asked for a number
+    if kind is int and -_LARGE < cell < _LARGE:
+        return float(cell)
+    return _number(cell)
+
+
+@total(_NAN)
+def _number(cell: Any) -> float:
+    kind = type(cell)
+    if issubclass(kind, (complex, np.complexfloating)):
+        # One complex cell makes those beside it complex, too.
+        return float(cell.real) if cell.imag == 0 else _NAN
+    if issubclass(kind, _NO_NUMBERS) or (issubclass(kind, np.ndarray) and cell.ndim > 0) or is_missing(cell):
         return _NAN
+    return float(cell)
 
 
+@total(None)
 def text(cell: Any) -> str | None:
     """A cell as the text of a category; ``None`` if it is missing. A whole number has no point, whatever type other cells gave its column."""
-    try:
-        if is_missing(cell):
-            return None
-        if issubclass(type(cell), (float, np.floating)) and float(cell).is_integer():
-            cell = int(cell)
-        # What is no Unicode is replaced: an error about it would quote the cell.
-        return str.encode(str(cell), "utf-8", "replace").decode()
-    except Exception:  # whatever a cell does when it is asked for its text
+    if is_missing(cell):
         return None
+    if issubclass(type(cell), (float, np.floating)) and float(cell).is_integer():
+        cell = int(cell)
+    # What is no Unicode is replaced: an error about it would quote the cell.
+    return str.encode(str(cell), "utf-8", "replace").decode()
+
+
+def index(cell: Any) -> int:
+    """A cell as the place of a row or column; −1 if it is none."""
+    kind = type(cell)
+    if (kind is int or kind is np.int32 or kind is np.int64) and 0 <= cell < _LARGE:
+        return int(cell)
+    return _index(cell)
+
+
+@total(NOWHERE)
+def _index(cell: Any) -> int:
+    if issubclass(type(cell), (float, np.floating)):
+        return int(cell) if float(cell).is_integer() else NOWHERE
+    place = operator.index(cell)
+    return place if 0 <= place <= np.iinfo(np.int64).max else NOWHERE
+
+
+#: An offset that no matrix has.
+_NO_OFFSET = int(np.iinfo(np.int64).min // 2)
+
+
+@total(_NO_OFFSET)
+def offset(cell: Any) -> int:
+    """A cell as the offset of a diagonal."""
+    place = operator.index(cell)
+    return place if abs(place) <= -_NO_OFFSET else _NO_OFFSET
+
+
+@total((NOWHERE, NOWHERE))
+def indices(cell: Any) -> tuple[int, int]:
+    """A cell as the row and column of an entry; −1 for what is neither."""
+    row, column = cell
+    return index(row), index(column)
 
 
 def key(label: Any) -> Any:
     """What a label is looked up by: a number where it is one or reads as one, and else itself; ``None`` if it is missing."""
-    try:
-        plain = plain_key(label)
-        if isinstance(plain, str):
-            value = float(plain)
-            return plain if value != value else value
+    plain = plain_key(label)
+    if not issubclass(type(plain), str):
         return plain
-    except Exception:  # text that is no number
-        return plain
+    value = _number(plain)
+    return plain if value != value else value
 
 
+@total(None)
 def plain_key(label: Any) -> Any:
     """What a label is looked up by where ``"1"`` and ``"1.0"`` are two classes; ``None`` if it is missing or cannot be looked up."""
-    try:
-        kind = type(label)
-        if is_missing(label) or issubclass(kind, (complex, np.complexfloating)):
-            return None
-        if issubclass(kind, np.generic) and not issubclass(kind, (np.datetime64, np.timedelta64)):
-            label = label.item()
-        hash(label)
-        return label
-    except Exception:  # whatever a cell does when it is asked
+    kind = type(label)
+    if is_missing(label) or issubclass(kind, (complex, np.complexfloating)):
         return None
+    if issubclass(kind, np.generic) and not issubclass(kind, (np.datetime64, np.timedelta64)):
+        label = label.item()
+    hash(label)
+    return label
 
 
 def places(classes: npt.NDArray[Any], labels: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
@@ -118,11 +180,9 @@ def places(classes: npt.NDArray[Any], labels: npt.NDArray[Any]) -> tuple[npt.NDA
     # A class that is missing has no labels.
     known = {value: place for place, value in enumerate(keys) if value is not None}
 
+    @total(NOWHERE)
     def place(label: Any) -> int:
-        try:
-            return known.get(looked_up_by(label), -1)
-        except Exception:  # whatever a cell does when it is compared
-            return -1
+        return known.get(looked_up_by(label), NOWHERE)
 
     with quiet():
         found = np.fromiter(map(place, labels.tolist()), dtype=np.intp, count=len(labels))
@@ -201,25 +261,21 @@ def matrix_of(rows: Sequence[Any], width: int | None) -> npt.NDArray[np.float64]
             return None
         made = np.full((len(rows), columns), _NAN)
         for place, row in enumerate(rows):
-            cells = _cells_of(row, columns)
+            cells = cells_of(row, columns)
             made[place, : len(cells)] = [number(cell) for cell in cells]
         return made
 
 
+@total(0)
 def _length(row: Any) -> int | None:
     """The number of cells of a row; ``None`` of a cell."""
-    try:
-        return len(row) if _is_row(row) else None
-    except Exception:  # whatever a row does when it is asked
-        return 0
+    return len(row) if _is_row(row) else None
 
 
-def _cells_of(row: Any, width: int) -> list[Any]:
+@total(())
+def cells_of(row: Any, width: int) -> Sequence[Any]:
     """The first cells of a row. What is no row is a cell."""
-    try:
-        return list(islice(iter(row), width)) if _is_row(row) else [row][:width]
-    except Exception:  # whatever a row does when it is asked
-        return []
+    return list(islice(iter(row), width)) if _is_row(row) else [row][:width]
 
 
 def _is_row(row: Any) -> bool:
@@ -243,9 +299,7 @@ def of_column(column: Any) -> list[Any]:
     return [_shown(at, place) for place in range(len(column))]
 
 
+@total(None)
 def _shown(at: Callable[[int], Any], place: int) -> Any:
-    try:
-        cell = at(place)
-        return cell.as_py() if hasattr(cell, "as_py") else cell
-    except Exception:  # whatever the library says of the cell
-        return None
+    cell = at(place)
+    return cell.as_py() if hasattr(cell, "as_py") else cell

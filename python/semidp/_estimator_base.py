@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import os
 import warnings
 from collections.abc import Callable
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from . import _native, _tables
+from . import _memory, _native, _tables
 from ._ask import Answer, Certificate, end, release, tell, words
 from ._files import Files, write_whole
 from ._parameters import FLAGS, PASSED_ON, pair, seed_of
@@ -185,7 +186,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         X_public, y_public = self._public(X_public, y_public, public)
         not_covered = self._look_around(X_public is not None, public is not None)
         try:
-            said, pending = self._fit(_tables.whole(X), y, _tables.whole(X_public), y_public, not_covered)
+            said, pending = self._fit(X, y, X_public, y_public, not_covered)
         except BaseException:
             self._forget()
             raise
@@ -205,7 +206,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     ) -> tuple[list[str], _native.Pending | None]:
         """Fits. Returns what to warn of, and the run if it can be repeated at no cost until it is ended."""
         self._check_own_parameters(X_public is not None)
-        _tables.refuse_shared(X, X_public)
+        _memory.refuse_shared(X, X_public)
+        X, X_public = _tables.whole(X), _tables.whole(X_public)
         numeric = self._numeric(X, X_public)
         X, y = self._validated(X, y, numeric, _tables.width_of(X_public, self.schema, has_label=True))
         if X_public is not None:
@@ -239,26 +241,20 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
     def _add_up(self) -> str | None:
         """Says what this object has spent in all its fits, where no ledger adds them up."""
-        if self.ledger is not None or not self.certificate_["events"] or self.certificate_["guarantee"]["epsilon"] is None:
+        has_guarantee = self.certificate_["guarantee"]["epsilon"] is not None
+        if self.ledger is not None or (has_guarantee and not self.certificate_["events"]):
             return None
         # A list of its own, so that copies of this object go on by themselves.
         self._fits = [*getattr(self, "_fits", []), self.certificate_]
-        if len(self._fits) < 2:
+        covered = [fit for fit in self._fits if fit["guarantee"]["epsilon"] is not None]
+        if len(self._fits) < 2 or not covered:
             return None
-        adjacency = self.certificate_.adjacency
-        together = [fit for fit in self._fits if fit.adjacency == adjacency]
-        delta = max(fit.delta for fit in together)
-        try:
-            accountant = Accountant(adjacency=adjacency)
-            for fit in together:
-                accountant.compose(fit)
-            total = f"epsilon {accountant.epsilon(delta):.3g} at delta {delta:.3g} ({adjacency})"
-        except SemidpError:
-            # No accountant knows all of these events together.
-            total = f"epsilon {sum(fit.epsilon for fit in together):.3g} at delta {sum(fit.delta for fit in together):.3g} ({adjacency})"
+        outside = len(self._fits) - len(covered)
         return (
-            f"this object has fitted private rows {len(self._fits)} times without a ledger: if they were the same rows, {len(together)} fits "
-            f"together cost {total}; ledger=... and dataset=... keep count, and refuse what is too much"
+            f"this object has fitted private rows {len(self._fits)} times without a ledger: if they were the same rows, {len(covered)} fits "
+            f"together cost {_total(covered)}"
+            + (f", and {outside} of them (algorithm='non-private') had no guarantee at all" if outside else "")
+            + "; ledger=... and dataset=... keep count, and refuse what is too much"
         )
 
     def _warn_of_score(self) -> None:
@@ -394,11 +390,11 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                 if self.strict and len(numeric) == self.n_features_in_ and not finite_frame(X, numeric):
                     raise InvalidParameterError("Input X contains NaN or infinity.", parameter="X")
                 return X
-            data = _as_matrix(X if self.strict else coerced(X))
+            data = checked(lambda: _as_matrix(X if self.strict else coerced(X)))
             return checked(lambda: check_array(data, input_name="X", **self._checks()))
         if numeric is not None:
             raise InvalidParameterError("X must be a data frame, as X_public is", parameter="X")
-        data = X if self.strict and not _tables.is_sparse(X) else coerced(X, width)
+        data = X if self.strict and not _tables.is_sparse(X) else checked(lambda: coerced(X, width))
         return checked(lambda: validate_data(self, data, reset=reset, **self._checks()))
 
     def _checks(self) -> dict[str, Any]:
@@ -548,6 +544,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             meant = {column["name"]: column["kind"] for column in json.loads(self.model_)["schema"]["columns"]}
             numeric = [meant[name] == "number" for name in self._column_names()]
         X = self._read(_tables.whole(X), numeric, self.n_features_in_, reset=False)
+        if _tables.rows_of(X) == 0:
+            raise InvalidParameterError("X must have at least one row", parameter="X")
         return _native.Model(self.model_).scores(_tables.table(X, self._column_names(), numeric=numeric))
 
     def save_model(self, path: str | os.PathLike[str]) -> None:
@@ -563,8 +561,49 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
+def _total(fits: list[Certificate]) -> str:
+    """What some fits cost together, for the same rows.
+
+    Neighbours under replace-one are two steps apart under add-remove: (ε, δ) there is (2ε, (1 + e^ε) δ) here.
+    """
+    adjacencies = sorted({str(fit.adjacency) for fit in fits})
+    costs = [_composed([fit for fit in fits if fit.adjacency == adjacency], adjacency) for adjacency in adjacencies]
+    if len(adjacencies) > 1:
+        costs = [
+            (2 * epsilon, (1 + math.exp(min(epsilon, 700.0))) * delta) if adjacency == "add-remove" else (epsilon, delta)
+            for (epsilon, delta), adjacency in zip(costs, adjacencies, strict=True)
+        ]
+    epsilon, delta = sum(epsilon for epsilon, _ in costs), min(1.0, sum(delta for _, delta in costs))
+    where = adjacencies[0] if len(adjacencies) == 1 else "replace-one, fits under add-remove converted"
+    return f"epsilon {_rounded_up(epsilon)} at delta {_rounded_up(delta)} ({where})"
+
+
+def _composed(fits: list[Certificate], adjacency: str) -> tuple[float, float]:
+    """Epsilon and delta of some fits under one adjacency."""
+    delta = max(fit.delta for fit in fits)
+    try:
+        accountant = Accountant(adjacency=adjacency)
+        for fit in fits:
+            accountant.compose(fit)
+        return accountant.epsilon(delta), delta
+    except SemidpError:
+        # No accountant knows all of these events together.
+        return sum(fit.epsilon for fit in fits), sum(fit.delta for fit in fits)
+
+
+def _rounded_up(number: float) -> str:
+    """A number in three digits, not below it."""
+    text = f"{number:.3g}"
+    if float(text) >= number or not math.isfinite(number):
+        return text
+    return f"{float(text) + 10.0 ** (math.floor(math.log10(abs(number))) - 2):.3g}"
+
+
 def _as_matrix(X: Any) -> Any:
-    """A table of Arrow as a matrix; everything else scikit-learn understands by itself."""
-    if not hasattr(X, "column_names"):
+    """A table of Arrow, or of numbers of polars, as a matrix; everything else scikit-learn understands by itself."""
+    if not _tables.is_frame(X) or not (hasattr(X, "column_names") or hasattr(X, "get_column")):
         return X
-    return np.column_stack([_tables.numbers_of(X.column(place)) for place in range(len(X.column_names))])
+    columns = [_tables.frame_column(X, place) for place in range(len(_tables.frame_names(X)))]
+    if not columns or not (hasattr(X, "column_names") or all(map(_tables.is_numeric, columns))):
+        return X
+    return np.column_stack([_tables.numbers_of(column) for column in columns])

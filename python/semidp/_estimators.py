@@ -9,13 +9,14 @@ from typing import Any, ClassVar, TypeVar, Unpack
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.multiclass import check_classification_targets
 
 from . import _cells, _tables
 from ._estimator_base import CLASSES_LEAKED, PrivateLinearModel, signed
 from ._parameters import Parameters, pair
-from ._rows import missing_labels, without_values
-from .errors import InvalidParameterError, PrivacyLeakWarning, UnknownClassError
+from ._rows import label_vector, missing_labels, weight_vector, without_values
+from .errors import InvalidParameterError, PrivacyLeakWarning, UnknownClassError, UnsupportedTypeError
 
 _PARAMETERS = """
     Parameters
@@ -84,11 +85,13 @@ _CLASSES_FOUND = """
 
 def _floats(labels: npt.NDArray[Any]) -> Any:
     """Numbers in double precision; ``None`` if some are no numbers. No error quotes them."""
-    try:
+
+    @_cells.total(None)
+    def read() -> Any:
         with _cells.quiet():
             return labels.astype(np.float64, copy=False)
-    except Exception:  # whatever a cell does when it is asked
-        return None
+
+    return read()
 
 
 def _distinct(labels: Any, name: str) -> npt.NDArray[Any]:
@@ -135,9 +138,22 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
         return np.ascontiguousarray(self._scores(X)[:, 0])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R squared of the predictions for these rows, exactly: of private rows that is a release which no epsilon covers."""
+        """R squared of the predictions for these rows, exactly: of private rows that is a release which no epsilon covers.
+
+        Rows whose target is missing, infinite or no number are left out. NaN if fewer than two rows are left.
+        """
         self._warn_of_score()
-        return float(super().score(X, y, sample_weight))
+        predicted = self.predict(X)
+        targets = _cells.floats(label_vector(y, len(predicted), "y", False, self._is_counted()))
+        if targets.dtype.kind != "f":
+            raise UnsupportedTypeError("y must hold numbers", parameter="y")
+        weights = None if sample_weight is None else weight_vector(sample_weight, len(predicted))
+        is_known = np.isfinite(targets) if weights is None else np.isfinite(targets) & (weights != 0)
+        if is_known.sum() < 2:
+            return float("nan")
+        known_weights = None if weights is None else weights[is_known]
+        with _cells.quiet():
+            return without_values("y", lambda: float(r2_score(targets[is_known], predicted[is_known], sample_weight=known_weights)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -202,14 +218,27 @@ class _Classifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The class of the largest score, a row each."""
-        scores = self.decision_function(X)
-        places = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        places = self._predicted_places(X)
         return np.asarray(self.classes_[places])
 
+    def _predicted_places(self, X: Any) -> npt.NDArray[np.intp]:
+        """The place of each row's class among the classes."""
+        scores = self.decision_function(X)
+        return np.asarray((scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1))
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The accuracy of the predictions for these rows, exactly: of private rows that is a release which no epsilon covers."""
+        """The accuracy of the predictions for these rows, exactly: of private rows that is a release which no epsilon covers.
+
+        A label that is missing or none of the classes counts as wrong.
+        """
         self._warn_of_score()
-        return float(super().score(X, y, sample_weight))
+        predicted = self._predicted_places(X)
+        places, is_known = _cells.places(self.classes_, label_vector(y, len(predicted), "y", False, self._is_counted()))
+        is_right = is_known & (places == predicted)
+        if sample_weight is None:
+            return float(is_right.mean())
+        weights = weight_vector(sample_weight, len(predicted))
+        return float(weights[is_right].sum() / weights.sum()) if weights.sum() != 0 else float("nan")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import _native, _tables
+from . import _cells, _memory, _native, _tables
 from ._ask import Answer, ask
 from ._parameters import seed_of
 from ._files import Files
@@ -107,7 +107,7 @@ def mean(
     >>> bool(np.all(np.abs(answer.mean - 5) < 0.5)), answer.certificate.epsilon <= 1
     (True, True)
     """
-    _tables.refuse_shared(X, X_public)
+    _memory.refuse_shared(X, X_public)
     public = prepared(X_public, "X_public")
     private = prepared(X, "X", width_of(public, schema, columns))
     names = _common_names(private, public)
@@ -165,7 +165,7 @@ def prepared(data: Any, name: str, width: int | None = None) -> Any:
         )
     if hasattr(data, "to_frame") and getattr(data, "name", None) not in (None, ""):
         return data.to_frame()
-    array = _numbers(coerced(data, width) if name == "X" else data)
+    array = _numbers(coerced(data, width) if name == "X" else _tables.unmasked(data))
     if array is None:
         raise UnsupportedTypeError(f"{name} must hold numbers, or be a data frame", parameter=name)
     if array.ndim not in (1, 2):
@@ -197,13 +197,14 @@ def private_table(private: Any, public: Any, schema: Any, columns: Any, names: l
 
 def _numbers(data: Any) -> npt.NDArray[Any] | None:
     """An array of numbers, if it is one. What NumPy says if it is none quotes cells, so that not even the error is kept."""
-    try:
+
+    @_cells.total(None)
+    def read() -> npt.NDArray[Any]:
         array = np.asarray(data)
-        if array.dtype.kind not in "fiub":
-            array = array.astype(np.float64, casting="unsafe" if array.dtype.kind == "O" else "safe")
-    except Exception:  # of public rows: private ones are numbers by now, or of a declared type that holds none
-        return None
-    return array
+        return array if array.dtype.kind in "fiub" else array.astype(np.float64, casting="unsafe" if array.dtype.kind == "O" else "safe")
+
+    # ``None`` of public rows alone: private ones are numbers by now, or of a declared type that holds none.
+    return read()
 
 
 def column_names(data: Any) -> list[str]:
@@ -227,6 +228,11 @@ def chosen_columns(columns: Sequence[str | int] | None, data: Any) -> list[str] 
         return None
     if isinstance(columns, (str, int)):
         columns = [columns]
+    columns = list(columns)
+    if not columns:
+        raise InvalidParameterError(
+            "columns must name at least one column", hint="leave it out to take all columns that hold numbers", parameter="columns"
+        )
     is_array = isinstance(data, np.ndarray)
     names = [f"x{name}" if is_array and not isinstance(name, str) else str(name) for name in columns]
     if any("," in name for name in names):

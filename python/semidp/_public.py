@@ -41,11 +41,20 @@ class PublicData:
 
 #: Parts of scikit-learn that hand a call on and change nothing.
 _HARMLESS = ("sklearn.base", "sklearn.pipeline", "sklearn.utils", "sklearn._config", "sklearn.frozen")
+#: A step that keeps what it was fitted on before. What it does to rows is that of the step in it.
+_FROZEN = "sklearn.frozen._frozen.FrozenEstimator"
+#: Steps of scikit-learn that look at all rows they transform at once, fitted or not.
+_JOINT = frozenset(
+    {
+        "sklearn.preprocessing._function_transformer.FunctionTransformer",
+        "sklearn.decomposition._nmf.NMF",
+        "sklearn.decomposition._nmf.MiniBatchNMF",
+    }
+)
 #: Steps of scikit-learn that learn nothing from the rows they are given, and treat each row on its own. Every other step counts as fitted on
 #: private rows: a FunctionTransformer among them, whose function is handed all rows at once, and any class of somebody else's.
 _FIXED = frozenset(
     {
-        "sklearn.frozen._frozen.FrozenEstimator",
         "sklearn.preprocessing._data.Normalizer",
         "sklearn.preprocessing._data.Binarizer",
         "sklearn.feature_extraction.text.HashingVectorizer",
@@ -56,8 +65,25 @@ _FIXED = frozenset(
 
 def _is_fixed(step: Any) -> bool:
     """Whether a step is one of those; a subclass of theirs, which may do anything, is not."""
-    kind = type(step)
-    return f"{kind.__module__}.{kind.__qualname__}" in _FIXED
+    name = _class_name(step)
+    return _is_fixed_if_frozen(step.estimator) if name == _FROZEN else name in _FIXED
+
+
+def _is_fixed_if_frozen(step: Any) -> bool:
+    """Whether a fitted step of scikit-learn, and all steps in it, treat each row on its own when they transform."""
+    if isinstance(step, (list, tuple)):
+        return all(_is_fixed_if_frozen(part) for part in step)
+    if not hasattr(step, "get_params"):
+        return True
+    name = _class_name(step)
+    if not name.startswith("sklearn.") or name in _JOINT:
+        return False
+    # Pipelines, unions and transformers of columns have their steps among their parameters.
+    return all(_is_fixed_if_frozen(value) for value in step.get_params(deep=False).values())
+
+
+def _class_name(step: Any) -> str:
+    return f"{type(step).__module__}.{type(step).__qualname__}"
 
 
 @dataclass

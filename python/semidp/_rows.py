@@ -29,13 +29,17 @@ def without_values(name: str, read: Callable[[], Read], is_counted: bool = True)
         return read()
     except SemidpError:
         raise
-    except Exception as error:
+    except KeyboardInterrupt:
+        told = None
+    except BaseException as error:  # a cell may raise SystemExit, too
         line = _first_line(error)
         told = line if _HARMLESS.match(line) else f"{name} must be rows of numbers; some cells, or its type, cannot be read as such"
         if not is_counted:
             told = re.sub(r"\b\d+\b", "*", told)
         is_type = isinstance(error, TypeError)
     # Not inside the handler, or the error above would hang on the new one as its context.
+    if told is None:
+        raise KeyboardInterrupt
     if told.startswith("Expected 2D array"):
         raise ShapeError(
             f"{name} must be a matrix: {told.rstrip(':.')}. Reshape your data: a row each, a column for each feature.", parameter=name
@@ -47,7 +51,7 @@ def without_values(name: str, read: Callable[[], Read], is_counted: bool = True)
     raise kind(told, parameter=name)
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     """The first line of an error of a library: what follows is often the array. Nothing of one that a cell raised itself."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
@@ -77,6 +81,14 @@ def label_vector(y: Any, rows: int, name: str, strict: bool, is_counted: bool = 
     return labels
 
 
+def weight_vector(weights: Any, rows: int) -> npt.NDArray[np.float64]:
+    """One weight a row. What is no finite number weighs zero."""
+    read = _cells.floats(label_vector(weights, rows, "sample_weight", strict=False))
+    if read.dtype.kind != "f":
+        raise UnsupportedTypeError("sample_weight must hold numbers", parameter="sample_weight")
+    return np.where(np.isfinite(read), read, 0.0).astype(np.float64)
+
+
 def missing_labels(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Which labels are missing or no finite number."""
     if labels.dtype.kind == "f":
@@ -103,6 +115,8 @@ def finite_frame(frame: Any, numeric: Sequence[bool]) -> bool:
 
 def label_array(values: Any) -> npt.NDArray[Any]:
     """Labels as an array. What its container declares to be numbers is that; in everything else a label is what it is, whatever others are."""
+    if isinstance(values, np.ma.MaskedArray):
+        return np.asarray(_tables.unmasked(values, as_labels=True))
     if isinstance(values, np.ndarray):
         return values
     if _cells.is_list(values):
@@ -122,6 +136,7 @@ def coerced(X: Any, width: int | None = None, name: str = "X") -> Any:
 
     Rows in a list have as many cells as public facts say, ``width``; see :func:`semidp._cells.matrix_of`.
     """
+    X = _tables.unmasked(X)
     if _tables.is_sparse(X):
         return _tables.by_rows(X, name)
     if _tables.is_frame(X):

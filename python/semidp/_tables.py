@@ -6,17 +6,18 @@ become categories.
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import sys
-from collections.abc import Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _cells, _native
-from .errors import InvalidParameterError, ShapeError, UnsupportedTypeError
+from .errors import ShapeError, UnsupportedTypeError
 
 #: The name of the label among the columns.
 LABEL = "y"
@@ -37,9 +38,35 @@ def is_frame(data: Any) -> bool:
 
 
 def whole(data: Any) -> Any:
-    """A batch of Arrow as a table, which scikit-learn knows the names of; anything else as it is."""
+    """A batch of Arrow as a table, which scikit-learn knows the names of, and masked cells as missing ones; anything else as it is."""
     arrow = sys.modules.get("pyarrow")
-    return arrow.Table.from_batches([data]) if arrow is not None and isinstance(data, arrow.RecordBatch) else data
+    return arrow.Table.from_batches([data]) if arrow is not None and isinstance(data, arrow.RecordBatch) else unmasked(data)
+
+
+def unmasked(data: Any, as_labels: bool = False) -> Any:
+    """An array with a mask as one without, its masked cells missing; anything else as it is. Lists of such arrays, too.
+
+    The declared type alone decides that of the result, whether a cell is masked or not: whole numbers become float64, or objects as labels.
+    """
+    if isinstance(data, (list, tuple)) and any(issubclass(type(row), np.ma.MaskedArray) for row in data):
+        return [unmasked(row) if issubclass(type(row), np.ma.MaskedArray) else row for row in data]
+    if not isinstance(data, np.ma.MaskedArray):
+        return data
+    if data.dtype.names is not None:
+        # Of several fields nothing is read.
+        return unmasked(data[data.dtype.names[0]], as_labels) if len(data.dtype.names) == 1 else np.ma.getdata(data)
+    values, mask = np.ma.getdata(data), np.ma.getmaskarray(data)
+    if values.dtype.kind in "mMV":
+        return values
+    with _cells.quiet():
+        if values.dtype.kind in "fc":
+            values = values.copy()
+        elif as_labels or values.dtype.kind not in "biu":
+            values = values.astype(object)
+        else:
+            values = values.astype(np.float64)
+    values[mask] = None if values.dtype.kind == "O" else np.nan
+    return values
 
 
 def frame_names(frame: Any) -> list[str]:
@@ -62,47 +89,6 @@ def type_name(column: Any) -> str:
     kind = getattr(column, "dtype", None)
     text = str(column.type if kind is None else kind).lower()
     return text[len("sparse[") :] if text.startswith("sparse[") else text
-
-
-def refuse_shared(private: Any, public: Any) -> None:
-    """Refuses public rows that are the private ones: the same object, or arrays and columns that overlap in memory.
-
-    Values are never compared. The guarantee holds for every content of the public rows, so that an answer which depends on whether they
-    equal the private ones would itself tell neighbouring private data apart.
-    """
-    if private is None or public is None:
-        return
-    known = dict(_buffers(private))
-    pairs = [(known[name], theirs) for name, theirs in _buffers(public) if name in known]
-    if private is public or any(_overlap(ours, theirs) for ours, theirs in pairs):
-        raise InvalidParameterError(
-            "X_public must not be the rows of X: they share memory",
-            hint="give X and X_public rows of their own: split the data into two parts that do not overlap",
-            parameter="X_public",
-        )
-
-
-def _buffers(data: Any) -> list[tuple[str, npt.NDArray[Any]]]:
-    """The arrays that hold the cells, by column where each has its own, as far as they can be seen without a copy."""
-    if isinstance(data, np.ndarray):
-        return [("", data)]
-    if is_sparse(data):
-        return [("", data.data)] if isinstance(getattr(data, "data", None), np.ndarray) else []
-    if is_frame(data) and hasattr(data, "iloc"):
-        columns = [(name, frame_column(data, place)) for place, name in enumerate(frame_names(data))]
-        values = [(name, getattr(column, "values", None)) for name, column in columns]
-        return [(name, array) for name, array in values if isinstance(array, np.ndarray)]
-    return []
-
-
-def _overlap(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> bool:
-    """Whether two arrays have an element in common; also where this is too hard to tell."""
-    # The stubs of NumPy know two of the values that this parameter takes.
-    most_work: Any = 100_000
-    try:
-        return bool(np.shares_memory(ours, theirs, max_work=most_work))
-    except (RuntimeError, OverflowError):
-        return True
 
 
 _NUMBERS = re.compile(r"(u?int\d*|float\d*|bool(ean)?|double|half(_?float)?|decimal\w*)(\W|$)")
@@ -162,7 +148,10 @@ def _values(column: Any) -> npt.NDArray[Any]:
             # Of pandas, with a mask.
             return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
         if is_number:
-            return np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
+            try:
+                return np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
+            except Exception:  # of a type that NumPy has none for, as whole numbers of 128 bits
+                return _cells.objects(_cells.of_column(column))
     return _cells.objects(_cells.of_column(column))
 
 
@@ -192,42 +181,121 @@ def matrix(data: Any) -> npt.NDArray[Any]:
 def by_rows(data: Any, name: str) -> Any:
     """A sparse matrix compressed by rows, that lists each column of a row once and in order.
 
-    What its arrays must be for their lengths and offsets is checked before SciPy follows them. An entry that is in no row or column of the matrix is
-    left out: that of a private row is no reason to refuse all others.
+    SciPy follows no structure that was not checked here, and converts no cell. An entry that is in no row or column of the matrix is left out: that
+    of a private row is no reason to refuse all others. An entry that is no number is missing.
     """
+    if len(data.shape) != 2:
+        raise ShapeError(f"{name} must be a matrix, got {len(data.shape)} dimensions", parameter=name)
     if data.shape[1] > np.iinfo(np.int32).max:
         raise ShapeError(f"{name} must have fewer than 2^31 columns", parameter=name)
-    if data.format in ("csr", "csc", "bsr"):
-        data = _within(data, name)
-    elif data.format == "coo":
-        data = _coordinates_within(data, name)
-    # Other formats hold no offsets; what they make may still have entries beyond the last column.
-    rows = data if data.format == "csr" else _within(data.tocsr(), name)
-    if rows.dtype not in (np.float32, np.float64) and rows.dtype.kind in "biufOUS":
-        rows = _compressed(rows, _cells.floats(rows.data), rows.indices, rows.indptr)
+    if getattr(getattr(data, "dtype", None), "kind", None) == "c":
+        raise UnsupportedTypeError(f"{name} must not be complex. Complex data not supported", parameter=name)
+    readers = {"dok": _of_keys, "lil": _of_lists, "coo": _of_coordinates, "dia": _of_diagonals}
+    with _cells.quiet():
+        if data.format in readers:
+            rows = readers[data.format](data, name)
+        else:
+            checked = _within(data, name)
+            rows = checked if checked.format == "csr" else checked.tocsr()
     # A copy that knows nothing yet of its order, whatever was said of the matrix.
     rows = _compressed(rows, rows.data, rows.indices, rows.indptr)
     if not rows.has_canonical_format:
         rows = rows.copy()
-        rows.sum_duplicates()
+        with _cells.quiet():
+            rows.sum_duplicates()
     return rows
+
+
+def _of_triples(shape: tuple[int, int], rows: npt.NDArray[Any], columns: npt.NDArray[Any], entries: npt.NDArray[Any]) -> Any:
+    """A matrix compressed by rows of the entries that are within its shape."""
+    is_within = (rows >= 0) & (rows < shape[0]) & (columns >= 0) & (columns < shape[1])
+    matrices: Any = importlib.import_module("scipy.sparse")
+    return matrices.csr_matrix((entries[is_within], (rows[is_within], columns[is_within])), shape=shape)
+
+
+def _of_keys(data: Any, name: str) -> Any:
+    """A dictionary of keys. Neither keys nor entries are checked when they are put there."""
+    items = list(data.items())
+    places = np.array([_cells.indices(key) for key, _ in items], dtype=np.int64).reshape(-1, 2)
+    return _of_triples(data.shape, places[:, 0], places[:, 1], _cells.vector([entry for _, entry in items], _cells.number, np.float64))
+
+
+def _of_lists(data: Any, name: str) -> Any:
+    """Lists of columns and entries, row by row. Those of a row may differ in length: what has no partner is left out."""
+    count, width = data.shape
+    if any(not isinstance(part, np.ndarray) or part.shape != (count,) for part in (data.rows, data.data)):
+        raise ShapeError(f"{name} must have a list of columns and one of entries for each row", parameter=name)
+    rows: list[int] = []
+    columns: list[int] = []
+    entries: list[float] = []
+    for row, (ours, theirs) in enumerate(zip(data.rows.tolist(), data.data.tolist(), strict=True)):
+        for column, entry in zip(_cells.cells_of(ours, width), _cells.cells_of(theirs, width)):
+            rows.append(row)
+            columns.append(_cells.index(column))
+            entries.append(_cells.number(entry))
+    return _of_triples(data.shape, np.array(rows, dtype=np.int64), np.array(columns, dtype=np.int64), np.array(entries, dtype=np.float64))
+
+
+def _of_coordinates(data: Any, name: str) -> Any:
+    """A list of coordinates."""
+    rows, columns, entries = _places(data.row), _places(data.col), _entries(data.data)
+    if any(part.ndim != 1 for part in (rows, columns, entries)) or not len(rows) == len(columns) == len(entries):
+        raise ShapeError(f"{name} must have a row and a column for each entry", parameter=name)
+    return _of_triples(data.shape, rows, columns, entries)
+
+
+def _of_diagonals(data: Any, name: str) -> Any:
+    """Diagonals, each with an entry for every column."""
+    offsets, entries = _places(data.offsets, _cells.offset), _entries(data.data)
+    if offsets.ndim != 1 or entries.ndim != 2 or len(offsets) != len(entries):
+        raise ShapeError(f"{name} must have an offset for each of its diagonals", parameter=name)
+    rows, columns, found = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)], [entries[:0].ravel()]
+    for offset, diagonal in zip(offsets.tolist(), entries, strict=True):
+        places = np.arange(max(0, offset), max(0, offset, min(len(diagonal), data.shape[1], data.shape[0] + offset)), dtype=np.int64)
+        rows.append(places - offset)
+        columns.append(places)
+        found.append(diagonal[places])
+    return _of_triples(data.shape, np.concatenate(rows), np.concatenate(columns), np.concatenate(found))
+
+
+def _places(array: Any, read: Callable[[Any], int] = _cells.index) -> npt.NDArray[Any]:
+    """An array of rows, columns or offsets as whole numbers; one that no matrix has where there is none."""
+    array = np.asarray(array)
+    if array.dtype.kind in "iu":
+        return np.asarray(array.astype(np.int64) if array.dtype == np.uint64 else array)
+    return _cells.vector(array.ravel().tolist(), read, np.int64).reshape(array.shape)
+
+
+def _entries(array: Any) -> npt.NDArray[Any]:
+    """Entries as numbers, NaN where one is none."""
+    array = np.asarray(array)
+    return _cells.floats(array) if array.dtype.kind in "biufcOUS" else np.full(array.shape, np.nan)
 
 
 def _compressed(like: Any, data: Any, indices: Any, indptr: Any) -> Any:
     """A matrix of the same format and shape with other arrays. Nothing of them is looked at."""
-    made = like.__class__(like.shape, blocksize=like.blocksize) if like.format == "bsr" else like.__class__(like.shape)
+    # That of a matrix of blocks is taken from its arrays.
+    made = like.__class__(like.shape, blocksize=data.shape[1:]) if like.format == "bsr" else like.__class__(like.shape)
     made.data, made.indices, made.indptr = data, indices, indptr
     return made
 
 
 def _within(data: Any, name: str) -> Any:
-    """A compressed matrix whose entries are all within its shape."""
+    """A compressed matrix whose entries are all within its shape, and are numbers."""
+    if data.format not in ("csr", "csc", "bsr"):
+        raise UnsupportedTypeError(f"{name} must be a sparse matrix in one of SciPy's formats", parameter=name)
     major, minor = data.shape if data.format != "csc" else data.shape[::-1]
+    indptr, indices, entries = np.asarray(data.indptr), _places(data.indices), _entries(data.data)
+    if entries.ndim != (3 if data.format == "bsr" else 1):
+        raise ShapeError(f"{name} must have a number for each of its entries", parameter=name)
     if data.format == "bsr":
-        major, minor = major // data.blocksize[0], minor // data.blocksize[1]
-    indptr, indices, entries = (np.asarray(part) for part in (data.indptr, data.indices, data.data))
+        height, width = entries.shape[1:]
+        if height < 1 or width < 1 or major % height or minor % width:
+            raise ShapeError(f"{name} must have blocks that divide its shape", parameter=name)
+        major, minor = major // height, minor // width
     if (
-        any(part.ndim != 1 or part.dtype.kind not in "iu" for part in (indptr, indices))
+        any(part.ndim != 1 for part in (indptr, indices))
+        or indptr.dtype.kind not in "iu"
         or len(indptr) != major + 1
         or len(entries) < len(indices)
         or indptr[0] != 0
@@ -241,18 +309,8 @@ def _within(data: Any, name: str) -> Any:
         # As many as come before each offset.
         indptr = np.concatenate([[0], np.cumsum(is_within)])[indptr]
         indices, entries = indices[is_within], entries[is_within]
-    elif len(entries) == len(data.data) and len(indices) == len(data.indices):
-        return data
     kind = np.int64 if max(minor, len(indices)) > np.iinfo(np.int32).max else np.int32
-    return _compressed(data, entries, indices.astype(kind), indptr.astype(kind))
-
-
-def _coordinates_within(data: Any, name: str) -> Any:
-    """The same of a list of coordinates."""
-    if not len(data.row) == len(data.col) == len(data.data):
-        raise ShapeError(f"{name} must have a row and a column for each entry", parameter=name)
-    is_within = (data.row >= 0) & (data.row < data.shape[0]) & (data.col >= 0) & (data.col < data.shape[1])
-    return data if is_within.all() else data.__class__((data.data[is_within], (data.row[is_within], data.col[is_within])), shape=data.shape)
+    return _compressed(data, entries, indices.astype(kind, copy=False), indptr.astype(kind, copy=False))
 
 
 def _matrix_or_none(data: Any) -> npt.NDArray[Any] | None:

@@ -69,6 +69,7 @@ __all__ = [
     "UnreadableError",
     "UnsuitableError",
     "UnsupportedTypeError",
+    "ValueTooLongError",
     "WeakNoiseError",
     "WrongKindError",
 ]
@@ -294,6 +295,10 @@ class TooManyValuesError(InputError):
     """A column of text has too many values to be a category."""
 
 
+class ValueTooLongError(InputError):
+    """A column of text has a cell that is too long for a category."""
+
+
 class DifferentLengthsError(InputError):
     """Columns differ in length."""
 
@@ -379,7 +384,7 @@ def _in_python(text: str) -> str:
     """Options as the parameters that they are here: ``--clip-norm 2`` is ``clip_norm=2``. Whole commands stay what they are."""
     # Not everything that has columns can choose among them.
     text = text.replace("leave it out with --columns", "leave it out")
-    text = re.sub(r"--(trust|domain|estimator|algorithm|sampling|mechanism|average) ([a-z][a-z0-9:.-]*\w)", r"--\1='\2'", text)
+    text = re.sub(r"--(trust|domain|estimator|algorithm|sampling|mechanism|average) (?!must\b)([a-z][a-z0-9:.-]*\w)", r"--\1='\2'", text)
     text = re.sub(r"--strict\b", "--strict=True", text)
 
     def told(match: re.Match[str]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import _cells, _native, _tables
+from . import _cells, _memory, _native, _tables
 from ._ask import Answer, Certificate, ask
 from ._parameters import seed_of
 from ._files import Files, is_path
@@ -100,7 +100,7 @@ def randomize(
     ...     len(reports), reports.certificate.epsilon, reports == again
     (2, 2.0, True)
     """
-    _tables.refuse_shared(X, X_public)
+    _memory.refuse_shared(X, X_public)
     public = prepared(X_public, "X_public")
     X = coerced(X, width_of(public, schema, columns)) if _cells.is_list(X) else X
     rows = prepared(X, "X")

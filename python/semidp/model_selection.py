@@ -76,7 +76,12 @@ def select_on_public(
         raise InvalidParameterError("public must be a PublicData(X, y)", parameter="public")
     if not 0 < stand_ins < 1:
         raise InvalidParameterError("stand_ins must be a number between 0 and 1", parameter="stand_ins")
-    X, y = public.X, np.asarray(public.y)
+    X, y = public.X, public.y
+    if isinstance(y, np.ma.MaskedArray):
+        # Public rows without a label teach nothing.
+        known = np.flatnonzero(~np.ma.getmaskarray(y).ravel())
+        X, y = rows_at(X, known), y.ravel()[known]
+    y = np.asarray(y)
     score = check_scoring(estimator, scoring)
     folds = StratifiedKFold if is_classifier(estimator) else KFold
     splitter = folds(cv, shuffle=True, random_state=random_state) if isinstance(cv, int) else cv

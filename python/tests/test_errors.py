@@ -165,3 +165,10 @@ def test_words_of_options() -> None:
     said = ["plan", "mean", "--clip-norm=0.1", "--steps=3", "--delta=1e-300", "--exact", "--plot=a b", "--columns=x,y", "--radius=0.5"]
     assert words("plan mean", options) == said
     assert words(["verify", "a b"], {}) == ["verify", "a b"]
+
+
+@pytest.mark.parametrize("option", ["algorithm", "sampling", "trust", "average", "domain", "estimator", "mechanism"])
+def test_the_word_must_is_no_value(option: str) -> None:
+    error = _exception("InvalidParameter", f"--{option} must be auto, got `foo`", f"add --{option} auto")
+    assert error.message == f"{option} must be auto, got `foo`" and error.hint == f"add {option}='auto'"
+    assert error.parameter == option

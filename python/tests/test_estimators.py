@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import subprocess
 import sys
 import warnings
@@ -19,12 +20,13 @@ import scipy.sparse as sp
 import sklearn
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import BaggingClassifier
 from sklearn.feature_selection import RFECV
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
 import semidp
@@ -491,6 +493,47 @@ def test_pipelines_that_learn_from_private_rows_are_marked() -> None:
                 assert "not_covered" not in routed[-1].certificate_
 
 
+class OwnTransformer(StandardScaler):  # type: ignore[misc]
+    pass
+
+
+CENTRED = FunctionTransformer(lambda rows: rows - rows.mean(axis=0))
+
+
+@pytest.mark.parametrize(
+    "frozen",
+    [
+        CENTRED,
+        Pipeline([("scale", StandardScaler()), ("centre", CENTRED)]),
+        FeatureUnion([("same", StandardScaler()), ("centre", CENTRED)]),
+        ColumnTransformer([("centre", CENTRED, [0, 1])]),
+        FrozenEstimator(CENTRED),
+        Pipeline([("frozen", FrozenEstimator(CENTRED))]),
+        OwnTransformer(),
+        Pipeline([("own", OwnTransformer())]),
+    ],
+    ids=lambda step: str(step)[:30],
+)
+def test_a_frozen_function_is_not_trusted(frozen: Any) -> None:
+    X, y = rows()
+    with sklearn.config_context(enable_metadata_routing=True):
+        step = FrozenEstimator(frozen.fit(X[:PUBLIC], y[:PUBLIC]))
+        pipeline = Pipeline([("step", step), ("model", semidp.LinearRegression(epsilon=1.0, delta=1e-6))], transform_input=["X_public"])
+        with pytest.warns(errors.PrivacyLeakWarning, match="step"):
+            pipeline.fit(X[PUBLIC:], y[PUBLIC:], X_public=X[:PUBLIC], y_public=y[:PUBLIC])
+    assert any("step" in line for line in pipeline[-1].certificate_["not_covered"])
+
+
+@pytest.mark.parametrize("frozen", [StandardScaler(), Pipeline([("scale", StandardScaler()), ("norm", Normalizer())]), FeatureUnion([("scale", StandardScaler())])], ids=lambda step: str(step)[:30])
+def test_frozen_steps_of_scikit_learn_are_trusted(frozen: Any) -> None:
+    X, y = rows()
+    with sklearn.config_context(enable_metadata_routing=True), warnings.catch_warnings():
+        warnings.simplefilter("error", errors.PrivacyLeakWarning)
+        step = FrozenEstimator(frozen.fit(X[:PUBLIC], y[:PUBLIC]))
+        pipeline = Pipeline([("step", step), ("model", semidp.LinearRegression(epsilon=1.0, delta=1e-6))], transform_input=["X_public"])
+        pipeline.fit(X[PUBLIC:], y[PUBLIC:], X_public=X[:PUBLIC], y_public=y[:PUBLIC])
+
+
 @pytest.mark.parametrize("step", [FunctionTransformer(), FunctionTransformer(lambda rows: rows - rows.mean(axis=0)), StandardScaler()])
 def test_steps_count_as_fitted_unless_they_work_row_by_row(step: Any) -> None:
     X, y = rows()
@@ -551,6 +594,42 @@ def test_repeated_fits_of_one_object_add_up() -> None:
     stated = float(told.split("together cost epsilon ")[1].split(" ")[0])
     # The two fits differ in nothing but their noise; three digits are told.
     assert abs(stated / total - 1) < 0.02 and 1.0 < stated < 2.0
+
+
+def test_fits_under_two_adjacencies_add_up() -> None:
+    X, y = rows()
+    data = (X[PUBLIC:], y[PUBLIC:])
+    public = {"X_public": X[:PUBLIC], "y_public": y[:PUBLIC]}
+    secret: dict[str, Any] = {"adjacency": "add-remove", "sample_rate": 0.1, "expected_batch": 370.0}
+    model = semidp.LinearRegression(epsilon=1.0, delta=1e-6, **secret).fit(*data, **public)
+    model.set_params(adjacency="replace-one", sample_rate=None, expected_batch=None)
+    with pytest.warns(errors.SemidpWarning, match="2 times without a ledger.*2 fits together cost epsilon") as seen:
+        model.fit(*data, **public)
+    told = next(str(one.message) for one in seen if "without a ledger" in str(one.message))
+    found = re.search(r"together cost epsilon (\S+) at delta (\S+) \((\S+),", told)
+    assert found is not None
+    ours, theirs = model._fits
+    # Two neighbours under add-remove are between neighbours under replace-one.
+    epsilon = 2 * ours.epsilon + theirs.epsilon
+    delta = (1 + np.exp(ours.epsilon)) * ours.delta + theirs.delta
+    assert epsilon <= float(found[1]) < 1.02 * epsilon and delta <= float(found[2]) < 1.02 * delta and found[3] == "replace-one"
+    assert "add-remove" in told
+
+
+def test_fits_without_a_guarantee_are_named_beside_the_total() -> None:
+    X, y = rows()
+    data = (X[PUBLIC:], y[PUBLIC:])
+    public = {"X_public": X[:PUBLIC], "y_public": y[:PUBLIC]}
+    model = semidp.LinearRegression(epsilon=1.0, delta=1e-6).fit(*data, **public)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", errors.SemidpWarning)
+        model.set_params(algorithm="non-private").fit(*data, **public)
+    with pytest.warns(errors.SemidpWarning, match="3 times without a ledger.*2 fits together.*1 of them .* no guarantee"):
+        model.set_params(algorithm="auto").fit(*data, **public)
+    throw_away = semidp.LinearRegression(algorithm="throw-away")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        throw_away.fit(*data, **public).fit(*data, **public)
 
 
 def test_scores_warn_that_no_epsilon_covers_them() -> None:
@@ -703,3 +782,25 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / X.n
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert float(done.stdout) < 0.5, done.stdout
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_rows_to_predict_must_be_there(adjacency: str) -> None:
+    X, y = rows()
+    more: dict[str, Any] = {"adjacency": adjacency, "sample_rate": 0.1, "expected_batch": 370.0} if adjacency == "add-remove" else {}
+    model = fitted(semidp.LinearRegression, y, X, **more)
+    for empty in (X[:0], pd.DataFrame(X[:0])):
+        with pytest.raises(errors.SemidpError, match="at least one row|minimum of 1 is required") as refused:
+            model.predict(empty)
+        assert refused.value.parameter == "X" and "schema" not in str(refused.value)
+
+
+def test_whole_numbers_of_128_bits_are_read() -> None:
+    X, y = rows()
+    codes = np.arange(4000) % 9
+    wide = pl.DataFrame({"a": X[:, 0], "b": pl.Series(codes, dtype=pl.Int128)})
+    plain = np.column_stack([X[:, 0], codes])
+    models = [fitted(semidp.LinearRegression, y, made, random_state=1) for made in (wide, plain)]
+    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+    answers = [semidp.mean(made[PUBLIC:], X_public=made[:PUBLIC], epsilon=1.0, delta=1e-6, random_state=1).mean for made in (wide, plain)]
+    np.testing.assert_array_equal(*answers)

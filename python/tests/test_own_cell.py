@@ -274,10 +274,74 @@ def test_a_cell_cannot_word_the_error() -> None:
         assert "secret" not in "".join(traceback.format_exception(refused.value))
 
 
-def test_what_is_no_error_is_not_caught() -> None:
-    class Stop:
-        def __float__(self) -> float:
-            raise KeyboardInterrupt
+class Exits:
+    """Raises whatever it is asked, in classes that most handlers let through."""
 
+    def __init__(self, kind: type[BaseException]) -> None:
+        self.kind = kind
+
+    def _raise(self, *_: Any) -> Any:
+        raise self.kind("a secret")
+
+    __float__ = __int__ = __index__ = __str__ = __repr__ = __eq__ = __ne__ = __hash__ = __len__ = __iter__ = __getitem__ = __array__ = __bool__ = _raise  # type: ignore[assignment]
+
+
+class Cancelled(BaseException):
+    pass
+
+
+def raising(first: Any) -> list[tuple[Callable[[], Any], Any]]:
+    """Calls with such a cell, row or label."""
+    budget: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-6, "random_state": 1}
+    rows, public = [list(map(float, row)) for row in X[200:]], {"X_public": X[:200], "y_public": NUMBERS[:200]}
+    objects = X[200:].astype(object)
+    objects[0, 0] = first
+    frame = pd.DataFrame({name: pd.Series(list(objects[:, place]), dtype=object) for place, name in enumerate("abc")})
+    fitted = LinearRegression(**budget).fit(rows, NUMBERS[200:], **public)
+    named = LinearRegression(**budget).fit(pd.DataFrame(rows, columns=list("abc")), NUMBERS[200:], **public)
+    classes = LogisticRegression(**budget).fit(rows, CODES[200:], X_public=X[:200], y_public=CODES[:200])
+    calls: list[Any] = []
+    for odd in ([[first, 0.0, 0.0], *rows[1:]], [first, *rows[1:]], objects, frame):
+        calls += [
+            lambda odd=odd: LinearRegression(**budget).fit(odd, NUMBERS[200:], **public),
+            lambda odd=odd: (named if odd is frame else fitted).predict(odd),
+            lambda odd=odd: mean(odd, X_public=pd.DataFrame(X[:200], columns=list("abc")) if odd is frame else X[:200], **budget),
+            lambda odd=odd: randomize(odd, epsilon=1.0, radius=1.0, random_state=1, columns=["a", "b", "c"] if odd is frame else None),
+        ]
+    for made in (list, _cells.objects, lambda cells: pd.Series(_cells.objects(cells))):
+        calls += [
+            lambda made=made: LinearRegression(**budget).fit(rows, made(with_first(NUMBERS[200:], first)), **public),
+            lambda made=made: LogisticRegression(**budget).fit(rows, made(with_first(CODES[200:], first)), X_public=X[:200], y_public=CODES[:200]),
+            lambda made=made: fitted.score(rows, made(with_first(NUMBERS[200:], first))),
+            lambda made=made: classes.score(rows, made(with_first(CODES[200:], first))),
+        ]
+    return calls
+
+
+@pytest.mark.parametrize("kind", [SystemExit, GeneratorExit, Cancelled, MemoryError, RecursionError, StopIteration])
+def test_a_cell_cannot_end_the_process(kind: type[BaseException]) -> None:
+    warnings.simplefilter("ignore", errors.PrivateScoreWarning)
+    for call in raising(Exits(kind)):
+        call()
+
+
+def test_a_cell_that_interrupts_is_not_quoted() -> None:
+    """Ctrl-C comes as an exception inside whatever runs, so that it cannot be told from that of a cell."""
+    warnings.simplefilter("ignore", errors.PrivateScoreWarning)
+    for call in raising(Exits(KeyboardInterrupt)):
+        try:
+            call()
+        except KeyboardInterrupt as stopped:
+            assert "secret" not in "".join(traceback.format_exception(stopped)) and not stopped.args
     with pytest.raises(KeyboardInterrupt):
-        mean([Stop(), 1.0, 2.0], radius=1.0, epsilon=1.0, delta=1e-6)
+        mean([Exits(KeyboardInterrupt), 1.0, 2.0], radius=1.0, epsilon=1.0, delta=1e-6)
+
+
+@pytest.mark.parametrize("kind", [SystemExit, GeneratorExit, KeyboardInterrupt])
+def test_a_strict_check_quotes_no_exit(kind: type[BaseException]) -> None:
+    objects = X[200:].astype(object)
+    objects[0, 0] = Exits(kind)
+    with warnings.catch_warnings(), pytest.raises((errors.SemidpError, KeyboardInterrupt)) as refused:
+        warnings.simplefilter("ignore")
+        LinearRegression(epsilon=1.0, delta=1e-6, strict=True).fit(objects, NUMBERS[200:], X_public=X[:200], y_public=NUMBERS[:200])
+    assert "secret" not in "".join(traceback.format_exception(refused.value))

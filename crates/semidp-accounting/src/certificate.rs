@@ -2,11 +2,13 @@
 //! private data.
 
 mod consistency;
+mod mechanism;
 
 use crate::accountant::{
     Accountant, PldAccountant, PldOptions, PureAccountant, RdpAccountant, ZcdpAccountant, check_size,
 };
-use crate::{Adjacency, CountedEvent, Delta, Epsilon, Error, Guarantee, Protects, Result, Rho, Trust};
+use crate::{Adjacency, CountedEvent, Delta, Epsilon, Error, Guarantee, Protects, Result, Rho, Trust, json};
+use mechanism::Mechanism;
 use serde::{Deserialize, Serialize};
 
 /// Whether the guarantee holds for the numbers a computer produces, or for real numbers.
@@ -65,6 +67,11 @@ pub struct Signature {
     pub value: String,
 }
 
+/// Largest number of JSON values and keys in a certificate: five times those of a mean of 100,000 named columns. Signing and comparing make
+/// copies of a certificate, each of up to 150 bytes a value.
+const MAX_VALUES: usize = 500_000;
+/// Largest number of bytes of all texts and keys in a certificate: 80 for each name of 100,000 columns. Messages quote them, escaped.
+const MAX_TEXT: usize = 8 << 20;
 /// The version of the certificate's form.
 const FORMAT: &str = "semidp-certificate/1";
 
@@ -127,6 +134,19 @@ pub struct Verdict {
 
 impl Certificate {
     /// Computes the guarantee of the events and states it. With δ = 0 the guarantee is pure.
+    ///
+    /// `mechanism` is a text that semidp itself writes, such as `mean: gaussian, rounded Gaussian noise`, or `custom: ` and a name in
+    /// printable ASCII for the mechanism of another program. Of a custom mechanism [`Certificate::verify`] knows the events only: trust and
+    /// random source are as its issuer states them, and [`Arithmetic::Exact`] is not accepted. Anything else is refused.
+    ///
+    /// ```
+    /// use semidp_accounting::{Adjacency, Certificate, Delta, Trust, parse_events};
+    /// let events = parse_events(r#"[{"event":"laplace","noise_multiplier":2,"dimension":1}]"#)?;
+    /// let mechanism = "custom: Laplace noise on a count";
+    /// let certificate = Certificate::issue(events, Adjacency::AddRemove, Trust::Central, Delta::new(0.0)?, mechanism)?;
+    /// assert!(certificate.verify()?.valid && certificate.is_custom());
+    /// # Ok::<(), semidp_accounting::Error>(())
+    /// ```
     pub fn issue(
         events: Vec<CountedEvent>,
         adjacency: Adjacency,
@@ -134,6 +154,14 @@ impl Certificate {
         delta: Delta,
         mechanism: impl Into<String>,
     ) -> Result<Self> {
+        let mechanism = mechanism.into();
+        if Mechanism::parse(&mechanism).is_none() {
+            return Err(Error::InvalidParameter {
+                name: "mechanism",
+                value: format!("{mechanism:?}"),
+                requirement: "one that semidp issues, or `custom: ` and a name in printable ASCII",
+            });
+        }
         let answer = crate::epsilon(&events, adjacency, delta)?;
         Ok(Self {
             format: FORMAT.into(),
@@ -146,7 +174,7 @@ impl Certificate {
                 trust,
                 protects: Protects::PrivateRowsOnly,
             },
-            mechanism: mechanism.into(),
+            mechanism,
             releases: releases(&events),
             events,
             accountants: Accountants { pld: answer.pld, rdp: answer.rdp },
@@ -161,10 +189,15 @@ impl Certificate {
         })
     }
 
+    /// Whether the mechanism has a name of its issuer, so that [`Certificate::verify`] can check the events only.
+    pub fn is_custom(&self) -> bool {
+        matches!(Mechanism::parse(&self.mechanism), Some(Mechanism::Custom))
+    }
+
     /// Reads a certificate. A key that occurs twice in one object is refused.
     pub fn from_json(text: &str) -> Result<Self> {
         let malformed = |reason: String| Error::MalformedCertificate { reason };
-        let value = crate::json::parse(text).map_err(|e| malformed(format!("not JSON: {e}")))?;
+        let value = json::parse(text).map_err(|error| malformed(error.to_string()))?;
         Self::from_value(value)
     }
 
@@ -175,6 +208,13 @@ impl Certificate {
             Some(FORMAT) => {}
             Some(other) => return Err(malformed(format!("format `{other}`, expected `{FORMAT}`"))),
             None => return Err(malformed("it has no `format` field".into())),
+        }
+        let size = json::Size::of(&value);
+        if size.values > MAX_VALUES {
+            return Err(malformed(format!("it has more than {MAX_VALUES} JSON values and keys")));
+        }
+        if size.text > MAX_TEXT {
+            return Err(malformed(format!("it has more than {} MiB of text", MAX_TEXT >> 20)));
         }
         let certificate: Self = serde_json::from_value(value).map_err(|e| malformed(e.to_string()))?;
         if certificate.guarantee.epsilon == Epsilon::UNBOUNDED && certificate.declassified.is_empty() {
@@ -201,7 +241,8 @@ impl Certificate {
     }
 
     /// Recomputes everything from the events with both accountants, and compares the events with what else the certificate
-    /// states: mechanism, trust, random source and hyper-parameters. A certificate of seeded noise is not valid: the
+    /// states: mechanism, trust, arithmetic, random source and hyper-parameters. A mechanism that is neither one of semidp nor `custom` is
+    /// not valid. A certificate of seeded noise is not valid: the
     /// guarantee does not hold against anyone who knows the seed.
     ///
     /// The check uses the grid that issuing used, and a finer one, and believes the smaller answer: so

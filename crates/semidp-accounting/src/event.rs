@@ -242,8 +242,13 @@ impl<'de> Deserialize<'de> for CountedEvent {
 /// ```
 pub fn parse_events(text: &str) -> Result<Vec<CountedEvent>> {
     let malformed = |index, reason: String| Error::MalformedEvent { index, reason };
-    let values: Vec<serde_json::Value> =
-        serde_json::from_str(text).map_err(|e| malformed(0, format!("not a JSON list: {e}")))?;
+    let list = match crate::json::parse(text) {
+        Ok(serde_json::Value::Array(values)) => Ok(values),
+        Ok(_) => Err("not a JSON list".into()),
+        Err(error @ crate::json::Error::NotJson(_)) => Err(format!("not a JSON list: {error}")),
+        Err(error) => Err(error.to_string()),
+    };
+    let values = list.map_err(|reason| malformed(0, reason))?;
     if values.is_empty() {
         return Err(malformed(0, "the list is empty".into()));
     }

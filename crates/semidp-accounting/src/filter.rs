@@ -44,7 +44,7 @@
 //! fixed before the filter's first grant.
 
 use crate::accountant::{Accountant, PldAccountant, PureAccountant, RdpAccountant, check_size};
-use crate::convert::{gaussian_delta_below, gaussian_epsilon, gaussian_mu};
+use crate::convert::{LARGEST_TARGET, gaussian_delta_below, gaussian_epsilon, gaussian_mu};
 use crate::math::{add_up, normal, search};
 use crate::{Adjacency, CountedEvent, Delta, Epsilon, Error, Mu, Result};
 
@@ -102,8 +102,9 @@ pub struct GaussianFilter {
 }
 
 impl GaussianFilter {
-    /// The filter of a budget.
+    /// The filter of a budget; of an ε above 10,000, that of 10,000.
     pub fn new(epsilon: Epsilon, delta: Delta) -> Result<Self> {
+        let epsilon = Epsilon::new(epsilon.get().min(LARGEST_TARGET))?;
         let slack = SLACK_SHARE * delta.positive()?.get();
         let mu = gaussian_mu(epsilon, without(slack, delta)?)?.get();
         Ok(Self { budget: FilterCharge { variance: (mu * mu).next_down(), slack } })

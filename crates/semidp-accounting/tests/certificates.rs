@@ -32,7 +32,7 @@ fn samples() -> Vec<Certificate> {
     ]
     .into_iter()
     .map(|(events, adjacency, delta)| {
-        Certificate::issue(events, adjacency, Trust::Central, delta, "a test").unwrap()
+        Certificate::issue(events, adjacency, Trust::Central, delta, "custom: a test").unwrap()
     })
     .collect()
 }
@@ -123,4 +123,26 @@ fn a_certificate_without_events_can_claim_only_zero() {
     empty.releases = 0;
     let verdict = empty.verify();
     assert!(verdict.is_ok_and(|v| v.epsilon.get() == 0.0));
+}
+
+/// Checking copies and quotes what a certificate states, so its size is limited.
+#[test]
+fn certificates_are_limited_in_size() {
+    let mut large = samples()[0].clone();
+    let stated = |value| Provenance { name: "schema".into(), value, source: "user".into() };
+    let names =
+        |count: usize| serde_json::Value::from(vec!["a name of forty letters, or a little more"; count]);
+    large.hyperparameters.push(stated(names(100_000)));
+    let text = serde_json::to_string(&large).unwrap();
+    assert!(Certificate::from_json(&text).unwrap().verify().unwrap().valid);
+    for (value, limit) in [
+        (vec![0; 500_000].into(), "more than 500000 JSON values and keys"),
+        (names(250_000), "more than 8 MiB of text"),
+        ("x".repeat(9 << 20).into(), "more than 8 MiB of text"),
+    ] {
+        large.hyperparameters[0].value = value;
+        let text = serde_json::to_string(&large).unwrap();
+        let error = Certificate::from_json(&text).unwrap_err().to_string();
+        assert!(error.contains(limit), "{error}");
+    }
 }

@@ -72,9 +72,13 @@ fn a_central_certificate_cannot_claim_local_trust() {
     for words in [
         "train: semi-dp-sgd, rounded Gaussian noise",
         "mean: gaussian, rounded Gaussian noise",
+        "rounded Gaussian noise",
         "Gaussian noise on the sum of clipped contributions, 60 releases",
     ] {
         let mut forged = trained();
+        if words.ends_with("releases") {
+            (forged.arithmetic, forged.random_source) = (Arithmetic::Idealised, RandomSource::None);
+        }
         let event = Event::Gaussian { noise_multiplier: NoiseMultiplier::new(40.0).unwrap() };
         forged.events = vec![CountedEvent::new(event, Steps::new(60).unwrap())];
         forged.hyperparameters.clear();
@@ -87,7 +91,7 @@ fn a_central_certificate_cannot_claim_local_trust() {
         refused(&forged, "trust");
     }
     let mut sampled = trained();
-    sampled.mechanism = "unknown".into();
+    sampled.mechanism = "custom: unknown".into();
     sampled.guarantee.trust = Trust::Local;
     refused(&sampled, "trust");
     let mut central = reported();
@@ -178,7 +182,7 @@ fn steps_of_one_pass_fit_its_blocks() {
     let events = vec![CountedEvent::new(event, Steps::new(2).unwrap())];
     let delta = Delta::new(1e-6).unwrap();
     let mut certificate =
-        Certificate::issue(events, Adjacency::ReplaceOne, Trust::Central, delta, "a test").unwrap();
+        Certificate::issue(events, Adjacency::ReplaceOne, Trust::Central, delta, "custom: a test").unwrap();
     for (steps, valid) in [(100, true), (60, true), (51, true), (50, false), (101, false)] {
         certificate.hyperparameters =
             vec![stated("steps", json!(steps)), stated("sampling", json!("in-order"))];
@@ -247,7 +251,7 @@ fn mechanisms_that_need_the_number_of_rows_are_refused_under_add_remove() {
     for words in [
         "mean: weighted-gaussian, rounded Gaussian noise",
         "mean: shift-robust-gaussian, rounded Gaussian noise",
-        "mean:gaussian, rounded Gaussian noise",
+        "mean: pooled-gaussian, rounded Gaussian noise",
     ] {
         let mut forged = trained();
         let event = Event::Gaussian { noise_multiplier: NoiseMultiplier::new(40.0).unwrap() };
@@ -265,4 +269,381 @@ fn mechanisms_that_need_the_number_of_rows_are_refused_under_add_remove() {
             refused(&forged, "adjacency: claims add-remove, but sampling");
         }
     }
+}
+
+fn laplace_mean() -> Certificate {
+    let event = Event::Laplace { noise_multiplier: NoiseMultiplier::new(2.0).unwrap(), dimension: 8 };
+    let (events, delta) = (vec![CountedEvent::new(event, Steps::ONE)], Delta::new(0.0).unwrap());
+    let words = "mean: shift-robust-laplace, rounded Laplace noise";
+    let mut certificate =
+        Certificate::issue(events, Adjacency::ReplaceOne, Trust::Central, delta, words).unwrap();
+    certificate.arithmetic = Arithmetic::Exact;
+    certificate.random_source = RandomSource::OperatingSystem;
+    certificate.hyperparameters = vec![
+        stated("noise-multiplier", json!(2.0)),
+        stated("joint-clip-norm", json!(7.5)),
+        stated("budget", json!({ "epsilon": 1.0, "delta": 1e-5 })),
+    ];
+    certificate
+}
+
+/// As `semidp account` issues it.
+fn computed() -> Certificate {
+    let event = Event::KNorm { noise_multiplier: NoiseMultiplier::new(2.0).unwrap(), dimension: 2 };
+    let (events, delta) = (vec![CountedEvent::new(event, Steps::ONE)], Delta::new(0.0).unwrap());
+    let words = "K-norm noise on the sum of clipped contributions, 1 release";
+    Certificate::issue(events, Adjacency::ReplaceOne, Trust::Central, delta, words).unwrap()
+}
+
+#[test]
+fn a_mechanism_is_one_that_semidp_writes() {
+    for certificate in [laplace_mean(), computed()] {
+        let verdict = certificate.verify().unwrap();
+        assert!(verdict.valid, "{:?}", verdict.objections);
+    }
+    for words in [
+        " mean: shift-robust-laplace, rounded Laplace noise",
+        "mean: shift-robust-laplace, rounded Laplace noise ",
+        "Mean: shift-robust-laplace, rounded Laplace noise",
+        "mean:shift-robust-laplace, rounded Laplace noise",
+        "mean:  shift-robust-laplace, rounded Laplace noise",
+        "\u{200b}mean: shift-robust-laplace, rounded Laplace noise",
+        "me\u{430}n: shift-robust-laplace, rounded Laplace noise",
+        "mean: shift-robust-laplace, rounded Laplace noise\n",
+        "mean: x",
+        "mean: none-laplace, rounded Laplace noise",
+        "mean: shift-robust-laplace",
+        "mean: shift-robust-laplace, rounded laplace noise",
+        "mean: shift-robust-gaussian, rounded Laplace noise",
+        "mean: shift-robust-gaussian, rounded gaussian noise",
+        "mean: non-private",
+        "mean: throw-away, no private row was read",
+        "Laplace noise",
+        "noise",
+        "",
+        "custom:",
+        "custom: ",
+        "custom: \u{200b}",
+        "custom: two  spaces",
+        " custom: mine",
+    ] {
+        let mut forged = laplace_mean();
+        forged.mechanism = words.into();
+        refused(&forged, "mechanism");
+        forged.guarantee.trust = Trust::Local;
+        refused(&forged, "mechanism");
+        forged.guarantee.trust = Trust::Central;
+        forged.random_source = RandomSource::None;
+        refused(&forged, "mechanism");
+    }
+    let mut aside = laplace_mean();
+    aside.guarantee.trust = Trust::Local;
+    refused(&aside, "trust");
+}
+
+/// Nothing that `verify` refuses for its name can be issued.
+#[test]
+fn certificates_of_unknown_mechanisms_are_not_issued() {
+    let issue = |words: &str| {
+        let (adjacency, delta) = (Adjacency::ReplaceOne, Delta::new(0.0).unwrap());
+        Certificate::issue(laplace_mean().events, adjacency, Trust::Central, delta, words)
+    };
+    for words in ["a test", "mean: x", "custom: \u{200b}", "", "train: semi-dp-sgd"] {
+        assert!(
+            matches!(issue(words), Err(Error::InvalidParameter { name: "mechanism", .. })),
+            "{words}: {:?}",
+            issue(words)
+        );
+    }
+    let mut own = issue("custom: geometric noise on counts").unwrap();
+    assert!(own.is_custom() && !laplace_mean().is_custom());
+    assert!(own.verify().unwrap().valid);
+    // What semidp does not know is not exact because its certificate says so.
+    own.random_source = RandomSource::OperatingSystem;
+    assert!(own.verify().unwrap().valid);
+    own.arithmetic = Arithmetic::Exact;
+    refused(&own, "arithmetic");
+}
+
+#[test]
+fn mechanisms_of_account_agree_with_their_events() {
+    let noise_multiplier = NoiseMultiplier::new(4.0).unwrap();
+    let event = Event::PoissonGaussian { noise_multiplier, sample_rate: SampleRate::new(0.01).unwrap() };
+    let words =
+        "Gaussian noise on the sum of clipped contributions, 1,200 releases, Poisson sampling at rate 0.01";
+    let issue = |words: &str, trust| {
+        let events = vec![CountedEvent::new(event.clone(), Steps::new(1200).unwrap())];
+        Certificate::issue(events, Adjacency::ReplaceOne, trust, Delta::new(1e-6).unwrap(), words).unwrap()
+    };
+    let honest = issue(words, Trust::Central);
+    assert!(honest.verify().unwrap().valid, "{:?}", honest.verify().unwrap().objections);
+    for (from, to, word) in [
+        ("1,200", "12", "mechanism"),
+        (", Poisson sampling at rate 0.01", "", "mechanism"),
+        ("0.01", "0.001", "mechanism"),
+        ("Poisson sampling", "samples of fixed size", "mechanism"),
+        ("Gaussian", "Laplace", "mechanism"),
+        ("the sum of clipped contributions", "each person's own clipped contribution", "trust"),
+    ] {
+        let mut forged = honest.clone();
+        forged.mechanism = words.replace(from, to);
+        refused(&forged, word);
+    }
+    let listed = issue("1,200 releases by 1 kinds of event, as given by the user", Trust::Central);
+    assert!(listed.verify().unwrap().valid, "{:?}", listed.verify().unwrap().objections);
+    for words in [
+        "12 releases by 1 kinds of event, as given by the user",
+        "1,200 releases by 2 kinds of event, as given by the user",
+    ] {
+        let mut forged = listed.clone();
+        forged.mechanism = words.into();
+        refused(&forged, "mechanism");
+    }
+    for computed in [honest, listed] {
+        let mut drawn = computed;
+        drawn.random_source = RandomSource::OperatingSystem;
+        refused(&drawn, "random_source");
+    }
+}
+
+/// Exact are the kernel's Gaussian and Laplace noise, and randomisers whose reports are.
+#[test]
+fn exact_arithmetic_is_that_of_events_and_randomisers() {
+    for words in ["mean: weighted-k-norm, K-norm noise", "K-norm noise", "custom: anything"] {
+        let mut forged = computed();
+        forged.mechanism = words.into();
+        forged.random_source = RandomSource::OperatingSystem;
+        assert!(forged.verify().unwrap().valid, "{words}: {:?}", forged.verify().unwrap().objections);
+        forged.arithmetic = Arithmetic::Exact;
+        refused(&forged, "arithmetic");
+    }
+    let mut nothing_drawn = computed();
+    nothing_drawn.arithmetic = Arithmetic::Exact;
+    refused(&nothing_drawn, "arithmetic");
+    let wrap: [fn(&str) -> String; 4] = [
+        |report| report.into(),
+        |report| format!("{report}, drawn by each person's own device"),
+        |report| format!("train: auto, semi-ldp-gain, {report}"),
+        |report| format!("train: ldp-sgd, {report}"),
+    ];
+    for (randomiser, dimension, is_exact) in [
+        ("duchi", 3, true),
+        ("rank-privunit", 3, true),
+        ("privunit", 1, true),
+        ("privunit", 3, false),
+        ("privunitg", 1, false),
+        ("privunitg", 3, false),
+    ] {
+        for wrap in wrap {
+            let mut certificate = reported();
+            certificate.mechanism = wrap(&format!("local: {randomiser} of a vector of {dimension} numbers"));
+            if certificate.mechanism.ends_with("device") {
+                certificate.random_source = RandomSource::None;
+            }
+            certificate.arithmetic = Arithmetic::Idealised;
+            let verdict = certificate.verify().unwrap();
+            assert!(verdict.valid, "{}: {:?}", certificate.mechanism, verdict.objections);
+            certificate.arithmetic = Arithmetic::Exact;
+            if is_exact {
+                assert!(certificate.verify().unwrap().valid);
+            } else {
+                refused(&certificate, "arithmetic");
+            }
+            certificate.random_source = match certificate.random_source {
+                RandomSource::None => RandomSource::OperatingSystem,
+                _ => RandomSource::None,
+            };
+            refused(&certificate, "random_source");
+        }
+    }
+    let mut twice = reported();
+    twice.mechanism = "local: duchi of a vector of 3 numbers, the last of 2 reports of each person".into();
+    refused(&twice, "mechanism");
+    twice.events[0].count = Steps::new(2).unwrap();
+    twice.releases = 2;
+    twice.guarantee = Guarantee { epsilon: Epsilon::new(2.0).unwrap(), rho: None, ..twice.guarantee };
+    assert!(twice.verify().unwrap().valid, "{:?}", twice.verify().unwrap().objections);
+}
+
+#[test]
+fn names_of_hyperparameters_are_plain_and_unique() {
+    for name in [
+        "Noise-Multiplier",
+        "noise multiplier",
+        "noise-multiplier ",
+        "n\u{43e}ise-multiplier",
+        "noise-multiplier\u{200b}",
+        "NOISE_MULTIPLIER",
+        "-noise",
+        "",
+        "noise--multiplier",
+        "noisemultiplier",
+        // The same as one that is there.
+        "clip_norm",
+        "clip-norm",
+    ] {
+        let mut forged = trained();
+        forged.hyperparameters.push(stated(name, json!(1000.0)));
+        refused(&forged, "hyperparameters");
+    }
+}
+
+#[test]
+fn hyperparameters_that_repeat_the_guarantee_agree_with_it() {
+    for (name, false_value, true_value) in [
+        ("epsilon", json!(0.001), json!(1.0)),
+        ("epsilon", json!("1"), json!(2.5)),
+        ("delta", json!(-1e-9), json!(0.0)),
+        ("delta", json!(null), json!(1e-5)),
+        ("rho", json!(1e-9), json!(0.5)),
+        ("adjacency", json!("add-remove"), json!("replace-one")),
+        ("trust", json!("local"), json!("central")),
+        ("arithmetic", json!("idealised"), json!("exact")),
+        ("random-source", json!("seeded"), json!("operating-system")),
+        ("random_source", json!("none"), json!("operating-system")),
+        ("protects", json!("all rows"), json!("private rows only")),
+        ("algorithm", json!("none"), json!("shift-robust-laplace")),
+        ("events", json!(2), json!(1)),
+        ("dimension", json!(1), json!(8)),
+    ] {
+        let mut certificate = laplace_mean();
+        certificate.hyperparameters.push(stated(name, true_value));
+        let verdict = certificate.verify().unwrap();
+        assert!(verdict.valid, "{name}: {:?}", verdict.objections);
+        certificate.hyperparameters.last_mut().unwrap().value = false_value;
+        refused(&certificate, name);
+    }
+    for (name, value) in [("seed", json!(1)), ("randomizer", json!("duchi")), ("mechanism", json!("duchi"))] {
+        let mut certificate = laplace_mean();
+        certificate.hyperparameters.push(stated(name, value));
+        refused(&certificate, name);
+    }
+    let mut seeded = laplace_mean();
+    seeded.random_source = RandomSource::Seeded;
+    seeded.hyperparameters.push(stated("seed", json!(1)));
+    assert!(seeded.verify_allowing_seeded().unwrap().valid);
+    for budget in [
+        json!({ "epsilon": 0.01, "delta": 0 }),
+        json!({ "epsilon": 0.999 }),
+        json!({ "rho": 1e-3 }),
+        json!({ "epsilon": 1, "eps": 2 }),
+        json!({ "delta": 1e-5 }),
+        json!({}),
+        json!({ "epsilon": "1" }),
+        json!("none"),
+        json!(1.0),
+    ] {
+        let mut certificate = laplace_mean();
+        certificate.hyperparameters[2].value = budget;
+        refused(&certificate, "budget");
+    }
+    for budget in [json!({ "epsilon": 1 }), json!({ "epsilon": 2, "delta": 0.1 }), json!({ "rho": 0.5 })] {
+        let mut certificate = laplace_mean();
+        certificate.hyperparameters[2].value = budget;
+        assert!(certificate.verify().unwrap().valid);
+    }
+    let mut above = trained();
+    let epsilon = above.guarantee.epsilon.get();
+    above.hyperparameters.push(stated("budget", json!({ "epsilon": epsilon, "delta": 1e-7 })));
+    refused(&above, "budget");
+    above.hyperparameters.last_mut().unwrap().value = json!({ "epsilon": epsilon, "delta": 1e-6 });
+    assert!(above.verify().unwrap().valid);
+    // This release has no zCDP guarantee.
+    above.hyperparameters.last_mut().unwrap().value = json!({ "rho": 1e3 });
+    refused(&above, "budget");
+}
+
+/// Epsilon 0 stands without evidence only where the mechanism reads no private row and nothing of a release is stated.
+#[test]
+fn a_release_without_events_is_refused() {
+    let mut emptied = laplace_mean();
+    emptied.events.clear();
+    emptied.releases = 0;
+    emptied.random_source = RandomSource::None;
+    emptied.guarantee = Guarantee { epsilon: Epsilon::new(0.0).unwrap(), rho: None, ..emptied.guarantee };
+    emptied.hyperparameters.clear();
+    for words in [
+        "mean: shift-robust-laplace",
+        "mean: shift-robust-laplace, rounded Laplace noise",
+        "train: semi-dp-sgd, rounded Gaussian noise",
+        "rounded Gaussian noise",
+        "Gaussian noise on the sum of clipped contributions, 0 releases",
+        "local: duchi of a vector of 3 numbers",
+        "train: non-private, the rows were used as they are and nothing is promised",
+    ] {
+        emptied.mechanism = words.into();
+        refused(&emptied, "mechanism");
+    }
+    for words in ["mean: throw-away, no private row was read", "custom: public rows alone"] {
+        emptied.mechanism = words.into();
+        assert!(emptied.verify().unwrap().valid);
+        for name in [
+            "joint-clip-norm",
+            "square_scale",
+            "unreadable-scale",
+            "clipped-scale",
+            "noise-price",
+            "accuracy-price",
+            "groups",
+            "sampling",
+        ] {
+            let mut forged = emptied.clone();
+            forged.hyperparameters = vec![stated(name, json!(1.0))];
+            refused(&forged, name);
+        }
+    }
+}
+
+#[test]
+fn algorithms_have_their_events_and_trust() {
+    for words in [
+        "train: throw-away",
+        "train: throw-away, no private row was used",
+        "train: auto, throw-away, no private row was used",
+        "train: throw-away, rounded Gaussian noise",
+        "train: non-private",
+        "train: non-private, the rows were used as they are and nothing is promised",
+        "train: semi-ldp-gain",
+        "train: semi-ldp-gain, rounded Gaussian noise",
+        "train: auto, semi-ldp-sgd, rounded Gaussian noise",
+        "train: dp-sgd, rounded Laplace noise",
+        "train: dp-sgd, local: duchi of a vector of 3 numbers",
+        "train: auto, rounded Gaussian noise",
+        "train: auto, auto, rounded Gaussian noise",
+        "train: sgd, rounded Gaussian noise",
+        "none: nobody reported, and the public rows answer alone",
+    ] {
+        let mut forged = trained();
+        forged.mechanism = words.into();
+        refused(&forged, "mechanism");
+    }
+    let mut open = free();
+    open.mechanism = "train: non-private, the rows were used as they are and nothing is promised".into();
+    refused(&open, "mechanism");
+    let mut local = reported();
+    local.mechanism = "train: semi-ldp-gain, local: duchi of a vector of 3 numbers".into();
+    assert!(local.verify().unwrap().valid, "{:?}", local.verify().unwrap().objections);
+    local.guarantee.trust = Trust::Central;
+    refused(&local, "trust");
+    let mut other = trained();
+    other.hyperparameters.push(stated("algorithm", json!("dp-sgd")));
+    refused(&other, "algorithm");
+    other.hyperparameters.last_mut().unwrap().value = json!("semi-dp-sgd");
+    assert!(other.verify().unwrap().valid);
+    let mut named = reported();
+    named.hyperparameters = vec![stated("randomizer", json!("privunit"))];
+    refused(&named, "randomizer");
+    named.hyperparameters = vec![stated("mechanism", json!("rank-privunit"))];
+    refused(&named, "mechanism");
+    named.hyperparameters = vec![stated("mechanism", json!("duchi")), stated("dimension", json!(4))];
+    refused(&named, "dimension");
+    named.hyperparameters[1].value = json!(3);
+    assert!(named.verify().unwrap().valid, "{:?}", named.verify().unwrap().objections);
+}
+
+#[test]
+fn a_version_is_plain_text() {
+    let mut certificate = trained();
+    certificate.version = "\u{1b}[2J99".into();
+    refused(&certificate, "version");
 }

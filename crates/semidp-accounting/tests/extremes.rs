@@ -222,6 +222,30 @@ fn the_gaussian_closed_form_is_rounded_up() {
     }
 }
 
+/// Each of these searches took for ever: δ is not a number there, and so never above its target.
+#[test]
+fn an_epsilon_beyond_all_reason_is_refused_at_once() {
+    let begun = std::time::Instant::now();
+    for epsilon in [10_001.0, 1e9, 1e100, 1e300, 1e308, f64::MAX] {
+        for delta in [1e-300, 1e-5, 0.5] {
+            let (at, delta) = (Epsilon::new(epsilon).unwrap(), Delta::new(delta).unwrap());
+            assert!(matches!(convert::gaussian_mu(at, delta), Err(Error::OutOfRange { .. })), "{epsilon}");
+            let budget = PrivacyBudget::Approximate { epsilon: at, delta };
+            let plain = |noise_multiplier| vec![counted(Event::Gaussian { noise_multiplier }, 10)];
+            let found = closed_form_noise(budget, Adjacency::ReplaceOne, Steps::new(10).unwrap(), plain);
+            assert!(matches!(found, Err(Error::OutOfRange { .. })), "{epsilon}");
+        }
+    }
+    for epsilon in [1e-300, 1e-9, 1.0, 9_999.0, 10_000.0] {
+        for delta in [1e-300, 1e-5, 0.999] {
+            let (at, delta) = (Epsilon::new(epsilon).unwrap(), Delta::new(delta).unwrap());
+            let mu = convert::gaussian_mu(at, delta).unwrap();
+            assert!(convert::gaussian_delta(mu, at) <= delta, "{epsilon} {delta}");
+        }
+    }
+    assert!(begun.elapsed().as_secs() < 10);
+}
+
 /// ε = 0.0035285976 by an independent contour integral (mpmath, 30 digits) of ten million replace-one Poisson steps.
 #[test]
 fn many_small_replacements_are_tight() {

@@ -313,18 +313,24 @@ impl From<semidp_table::Error> for Failure {
             Table::Unreadable { ref reason, .. } if reason.contains("no header line") => {
                 "a CSV file begins with a line that names its columns, as in a,b,y, even where it has no rows"
             }
+            Table::Unreadable { ref reason, .. } if reason.contains("carriage return alone") => {
+                "convert its line ends: tr '\\r' '\\n' < OLD.csv > NEW.csv"
+            }
             Table::Unreadable { .. } => "give the path of a readable file",
             Table::NoRows { .. } => {
                 "without public rows give --schema: then it is plain differential privacy; --help says what else"
             }
             Table::MissingColumns { .. } | Table::WrongKind { .. } => {
-                "public and private file must have the same columns; --columns a,b takes some of them"
+                "every file must have the columns of the public file, the schema or the model, with values of the same kind"
             }
             Table::UnknownColumn { .. } => {
                 "--columns takes names of columns of the public file or the schema"
             }
             Table::DuplicateColumn { .. } => "give each column a name of its own",
-            Table::MixedColumn { .. } | Table::EmptyColumn { .. } | Table::TooManyValues { .. } => {
+            Table::MixedColumn { .. }
+            | Table::EmptyColumn { .. }
+            | Table::TooManyValues { .. }
+            | Table::ValueTooLong { .. } => {
                 "clean the column, leave it out with --columns, or describe it in a --schema"
             }
             Table::UnsupportedType { .. } => "leave the column out with --columns, or store it as a number",
@@ -374,14 +380,14 @@ impl From<Error> for Failure {
             Error::NoGuarantee { .. } => {
                 Self::input(message, "use --adjacency replace-one, or --sampling poisson")
             }
+            // These come from commands with different options: the hints name quantities, not options.
             Error::OutOfRange { .. } => Self::input(
                 message,
-                "nothing useful is promised there: raise --noise-multiplier, take fewer --steps, \
-                 or raise a very small --delta",
+                "such a guarantee protects nobody: take an epsilon between 0.1 and 10, with more noise, fewer releases or a larger delta",
             ),
             Error::Unreachable { .. } => Self::input(
                 message,
-                "raise --epsilon or --delta, take fewer --steps, or raise --noise-multiplier where you fix it",
+                "allow a larger epsilon or delta, fewer releases, or more noise where you fix it",
             ),
             Error::TooManyEvents { .. } => Self::input(
                 message,

@@ -31,7 +31,8 @@ use serde_json::Value;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 /// Differential privacy where public data helps for free; the guarantee covers the private rows
 /// only.
@@ -58,6 +59,11 @@ EXAMPLE
 
 /// The command line from its first word, the program's name, to its exit code.
 pub fn main(words: Vec<OsString>) -> ExitCode {
+    // Rows, keys and noise pass through this process from here on, and leave traces in its memory until it ends.
+    semidp_core::forbid_core_dumps();
+    // A write beyond RLIMIT_FSIZE then fails, and is reported as other failures are; unheard, the signal ends the process.
+    #[cfg(unix)]
+    let _ = signal_hook::flag::register(signal_hook::consts::signal::SIGXFSZ, Arc::<AtomicBool>::default());
     // A panic that reaches this function is a bug in semidp; even then the user gets one line and a
     // documented exit code. Others are caught on the way, such as those of a reader of damaged files, and
     // are nobody's business: so the hook only takes down what happened.

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use semidp::files;
 use crate::number::count;
+use semidp_accounting::json;
 use semidp_table::{Encoding, LoadOptions, Schema, open_public};
 use std::path::Path;
 
@@ -45,8 +46,12 @@ impl Meaning<'_> {
             );
             return Ok((choose(inferred.schema, notes)?, true));
         };
-        let schema = Schema::from_json(&files::read("schema", path)?)
-            .map_err(|error| Failure::from(error).about(&format!("--schema {}", path.display())))?;
+        let failed =
+            |error: semidp_table::Error| Failure::from(error).about(&format!("--schema {}", path.display()));
+        let text = files::read("schema", path)?;
+        json::check_size(&text)
+            .map_err(|error| failed(semidp_table::Error::MalformedSchema { reason: error.to_string() }))?;
+        let schema = Schema::from_json(&text).map_err(failed)?;
         let schema = choose(schema, notes)?;
         let Some(public) = self.public else { return Ok((schema, false)) };
         match open_public(public, &schema, &Encoding::identity(&schema)?, self.loading.clone()) {

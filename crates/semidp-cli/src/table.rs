@@ -24,9 +24,15 @@ pub fn columns(headings: &[&str], rows: Vec<Vec<String>>) -> String {
     table.trim_fmt()
 }
 
+/// Characters of a cell that are printed: the layout takes a time that is quadratic in the length of a word. JSON answers have all of it.
+const MAX_CELL: usize = 2000;
+
 /// A value as it is safe to print, before the layout counts its characters and breaks its lines.
 fn cell(value: &str) -> String {
-    printable::line(value).into_owned()
+    match value.char_indices().nth(MAX_CELL) {
+        Some((end, _)) => format!("{} ...", printable::line(&value[..end])),
+        None => printable::line(value).into_owned(),
+    }
 }
 
 fn new() -> Table {

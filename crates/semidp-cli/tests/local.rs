@@ -376,3 +376,73 @@ fn files_may_be_packed_and_of_any_table() {
     let answer = json(&format!("local aggregate --reports {at}/mixed.jsonl {columns}"));
     assert_eq!(answer["columns"], json!(["x", "colour=blue", "colour=red", "colour=other"]));
 }
+
+/// A table of two columns, evenly spread from `middle` minus one to `middle` plus one.
+fn table(count: usize, middle: f64) -> String {
+    let even = |i: usize, by: usize| ((i * by) % 101) as f64 / 50.0 - 1.0;
+    (0..count).fold("a,b\n".to_string(), |text, i| {
+        text + &format!("{},{}\n", middle + even(i, 37), middle + even(i, 11))
+    })
+}
+
+/// Pooled with reports, public rows that are shifted move the mean: the answer names the assumption, measures the shift and warns; without
+/// public rows, or with reports alone, it assumes nothing of the kind.
+#[test]
+fn shifted_public_rows_are_named_measured_and_warned_of() {
+    let folder = folder("local_shifted");
+    let data = write(&folder, "people.csv", table(4040, 0.0));
+    let reports = folder.join("reports.jsonl").display().to_string();
+    json(&format!(
+        "local randomize --data {data} --radius 4 --epsilon 4 --out {reports} --memory {}",
+        folder.join("memory").display()
+    ));
+    let same = "public and private rows come from the same population";
+    for (middle, is_shifted) in [(0.0, false), (1.0, true)] {
+        let public = write(&folder, "public.csv", table(101, middle));
+        let ran = run(&format!("local aggregate --reports {reports} --public {public} --json"));
+        let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(answer["assumptions"], json!([same]));
+        assert_eq!(answer["certificate"]["assumptions"], json!([same]));
+        assert_eq!(answer["predicted_mse_assumes"], same);
+        assert!(answer["estimand"].as_str().unwrap().contains("clipped to the radius"));
+        for j in 0..2 {
+            let error = number(&answer, &format!("/shift/{j}/standard_error"));
+            assert!(
+                (number(&answer, &format!("/shift/{j}/estimate")) - middle).abs() < 6.5 * error
+                    && error < 0.2
+            );
+            if is_shifted {
+                assert_eq!(answer["shift"][j]["significant"], true);
+            }
+        }
+        if is_shifted {
+            assert!(ran.stderr.contains("differ by more than chance in a, b"), "{}", ran.stderr);
+            assert!(answer["notes"][0].as_str().unwrap().contains("--estimator ldp"), "{}", answer["notes"]);
+        }
+        verified(&folder, &answer);
+    }
+    let public = folder.join("public.csv").display().to_string();
+    for arguments in [format!("--public {public} --estimator ldp"), String::new()] {
+        let answer = json(&format!("local aggregate --reports {reports} {arguments}"));
+        assert_eq!(answer["assumptions"], json!([]), "{arguments}");
+    }
+}
+
+/// Every row lies beyond the radius: what is released is the mean of clipped rows, and the answer says so without public rows too.
+#[test]
+fn a_mean_near_the_radius_is_noticed() {
+    let folder = folder("local_near_radius");
+    let data = write(&folder, "people.csv", table(4040, 3.0));
+    for (radius, is_near) in [("0.5", true), ("8", false)] {
+        let reports = folder.join(format!("reports-{radius}.jsonl")).display().to_string();
+        json(&format!(
+            "local randomize --data {data} --radius {radius} --epsilon 4 --out {reports} --memory {}",
+            folder.join(format!("memory-{radius}")).display()
+        ));
+        let ran = run(&format!("local aggregate --reports {reports} --json"));
+        let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(answer["notes"].to_string().contains("were clipped"), is_near, "{}", answer["notes"]);
+        assert_eq!(ran.stderr.contains("of the radius"), is_near, "{}", ran.stderr);
+        assert!(answer["estimand"].as_str().unwrap().ends_with("of rows clipped to the radius"));
+    }
+}

@@ -76,6 +76,86 @@ fn a_link_to_the_data_has_its_memory() {
     assert!(!folder.join("link.csv.memory").exists());
 }
 
+/// Another name of one file has no memory beside it, and the one of the first name is not found from there.
+#[test]
+#[cfg(unix)]
+fn a_hard_link_to_the_data_needs_its_memory_named() {
+    let (folder, base) = with_people("local_hard_link", 5);
+    json(&format!("{base} --radius 1 --epsilon 1"));
+    let reports = read(&folder, "reports.jsonl");
+    let (data, link) = (folder.join("people.csv"), folder.join("link.csv"));
+    std::fs::hard_link(&data, &link).unwrap();
+    let (data, linked) = (data.display().to_string(), link.display().to_string());
+    let other = format!("{} --radius 1 --epsilon 1", base.replace(&data, &linked));
+    refused(&other, &["--data", "2 hard links"]);
+    assert!(!folder.join("link.csv.memory").exists());
+    // Through a symbolic link, too.
+    let symbolic = folder.join("symbolic.csv");
+    std::os::unix::fs::symlink(&link, &symbolic).unwrap();
+    refused(&other.replace(&linked, &symbolic.display().to_string()), &["--data", "2 hard links"]);
+    // The first name has its memory, and the other one is told of it.
+    for again in [format!("{base} --radius 1 --epsilon 1"), format!("{other} --memory {data}.memory")] {
+        let again = json(&again);
+        assert_eq!((&again["remembered"], &read(&folder, "reports.jsonl")), (&json!(true), &reports));
+    }
+}
+
+#[test]
+fn a_second_memory_beside_the_one_of_the_data_is_refused() {
+    let (folder, base) = with_people("local_two_memories", 5);
+    let base = format!("{base} --radius 1 --epsilon 1");
+    json(&base);
+    let at = folder.display();
+    let (reports, before) = (read(&folder, "reports.jsonl"), entries(&folder));
+    // Also where only one of the two files is left.
+    for left in [
+        &["people.csv.memory", "people.csv.memory.key"][..],
+        &["people.csv.memory.key"],
+        &["people.csv.memory"],
+    ] {
+        let kept: Vec<_> =
+            before.iter().map(|name| (name, std::fs::read(folder.join(name)).unwrap())).collect();
+        for name in ["people.csv.memory", "people.csv.memory.key"].iter().filter(|name| !left.contains(name))
+        {
+            std::fs::remove_file(folder.join(name)).unwrap();
+        }
+        for more in ["", " --again", " --round 2"] {
+            refused(&format!("{base} --memory {at}/other.memory{more}"), &["--memory", "people.csv.memory"]);
+        }
+        kept.iter().for_each(|(name, bytes)| std::fs::write(folder.join(name), bytes).unwrap());
+    }
+    assert_eq!((read(&folder, "reports.jsonl"), entries(&folder)), (reports.clone(), before));
+    // Under another spelling it is the same.
+    let again = json(&format!("{base} --memory {at}/./people.csv.memory"));
+    assert_eq!((&again["remembered"], &read(&folder, "reports.jsonl")), (&json!(true), &reports));
+    // It can be moved.
+    for ending in ["", ".key"] {
+        std::fs::rename(
+            folder.join(format!("people.csv.memory{ending}")),
+            folder.join(format!("other.memory{ending}")),
+        )
+        .unwrap();
+    }
+    assert_eq!(json(&format!("{base} --memory {at}/other.memory"))["remembered"], json!(true));
+}
+
+/// A link with a memory of its own, made by an older version, beside data with another one.
+#[test]
+#[cfg(unix)]
+fn two_memories_of_a_link_and_its_file_are_refused() {
+    let (folder, base) = with_people("local_link_memories", 5);
+    let base = format!("{base} --radius 1 --epsilon 1");
+    json(&base);
+    let link = folder.join("link.csv");
+    std::os::unix::fs::symlink(folder.join("people.csv"), &link).unwrap();
+    for ending in ["memory", "memory.key"] {
+        let memory = folder.join(format!("people.csv.{ending}"));
+        std::fs::copy(memory, folder.join(format!("link.csv.{ending}"))).unwrap();
+    }
+    let linked = base.replace(&folder.join("people.csv").display().to_string(), &link.display().to_string());
+    refused(&linked, &["--memory", "people.csv.memory", "link.csv.memory"]);
+}
+
 #[test]
 fn runs_at_the_same_time_report_once() {
     let (folder, _) = with_people("local_together", 300);
@@ -253,9 +333,9 @@ fn a_seed_is_for_tests_and_says_so() {
         assert!(ran.code == 0 && ran.stderr.contains("NOT private"), "{}", ran.stderr);
         (serde_json::from_str::<Value>(&ran.stdout).unwrap(), read(&folder, "reports.jsonl"))
     };
-    let (answer, one) = seeded("--threads 1");
+    let (answer, one) = seeded(&format!("--threads 1 --memory {at}/other.memory"));
     assert_eq!(answer["certificate"]["random_source"], "seeded");
-    assert_eq!(seeded(&format!("--threads 3 --memory {at}/other.memory")).1, one);
+    assert_eq!(seeded("--threads 3").1, one);
     // What was not private stays so, and whoever gets it again is told.
     let ran = run(&format!("{base} --radius 1 --epsilon 2"));
     assert!(ran.code == 0 && ran.stderr.contains("warning: the remembered reports"), "{}", ran.stderr);

@@ -43,6 +43,9 @@ fn within(value: &serde_json::Value, column: usize, truth: f64) {
     assert!(low <= mean && mean <= high, "{column}: {low} to {high}, mean {mean}");
 }
 
+const TAIL: &str = "private rows beyond the radius are no more and no further out than the tail of the public rows lets expect";
+const NONE_BEYOND: &str = "no private row lies further from the centre than the radius";
+
 #[test]
 fn two_files_give_a_mean_with_a_certificate() {
     let (folder, base) = files("mean_two_files");
@@ -66,7 +69,7 @@ fn two_files_give_a_mean_with_a_certificate() {
         assert!(answer["estimator"].as_str().unwrap().starts_with("shift-robust-"));
         assert!(number(&answer, "/accuracy_price") < 1.02 && number(&answer, "/noise_price") < 1.15 + 1e-9);
         assert_eq!(answer["predicted_mse_assumes"], "public and private rows come from the same population");
-        assert!(certificate.get("assumptions").is_none());
+        assert_eq!(certificate["assumptions"], serde_json::json!([TAIL]));
         let file = write(&folder, "answer.json", &answer.to_string());
         assert_eq!(json(&format!("verify {file}"))["valid"], true);
     }
@@ -422,27 +425,83 @@ fn holds(answer: &serde_json::Value, truth: f64) -> bool {
 /// What intervals take for granted about clipping stands in the answer, not on a terminal alone.
 #[test]
 fn intervals_say_what_they_take_for_granted() {
-    let (_folder, arguments) = files("mean-granted");
-    let learned = json(&format!("{arguments} --columns x --epsilon 1 --quiet"));
-    let note = learned["confidence_interval_note"].as_str().unwrap();
-    assert!(note.contains("heavier"), "{note}");
-    let given = json(&format!("{arguments} --columns x --epsilon 1 --radius 10 --quiet"));
-    let note = given["confidence_interval_note"].as_str().unwrap();
-    assert!(note.contains("no private row lies further"), "{note}");
+    let (folder, arguments) = files("mean-granted");
+    for (named, same) in [
+        ("", false),
+        ("--target empirical", false),
+        ("--assume same-population", true),
+        ("--estimator weighted-laplace", true),
+        ("--estimator laplace", true),
+    ] {
+        for (radius, assumed, word) in
+            [("", TAIL, "heavier"), ("--radius 10", NONE_BEYOND, "no private row lies further")]
+        {
+            let answer = json(&format!("{arguments} --columns x --epsilon 1 {radius} {named} --quiet"));
+            let note = answer["confidence_interval_note"].as_str().unwrap();
+            assert!(
+                note.contains(word) || note.contains("whose law is not assumed"),
+                "{named} {radius}: {note}"
+            );
+            let assumptions = answer["assumptions"].as_array().unwrap();
+            assert!(assumptions.contains(&assumed.into()), "{named} {radius}: {assumptions:?}");
+            assert_eq!(
+                assumptions.contains(&"public and private rows come from the same population".into()),
+                same
+            );
+            assert_eq!(answer["assumptions"], answer["certificate"]["assumptions"]);
+            let file = write(&folder, "granted.json", &answer.to_string());
+            assert_eq!(json(&format!("verify {file}"))["valid"], true);
+        }
+    }
+    let thrown = json(&format!("{arguments} --columns x --epsilon 1 --estimator throw-away --quiet"));
+    assert!(thrown["confidence_interval_note"].as_str().unwrap().contains("rare values"), "{thrown}");
 }
 
-/// Public rows two standard deviations off: the default answer stays with the private rows and says so. Pooled, the mean is pulled
+/// Twenty public rows of integer codes cannot show a code of one row in a hundred: the answer says so, whichever estimator gives it.
+#[test]
+fn few_public_rows_say_what_they_cannot_show() {
+    let folder = folder("mean_few_public");
+    let column = |count: usize, rare: usize| {
+        (0..count).fold("x\n".to_string(), |text, i| {
+            text + if i % 100 == rare { "99" } else { ["1", "2", "3", "4", "9"][i % 5] } + "\n"
+        })
+    };
+    let public = write(&folder, "public.csv", &column(20, 77));
+    let private = write(&folder, "private.csv", &column(2000, 77));
+    for named in ["", "--target empirical", "--estimator weighted-gaussian"] {
+        let ran = run(&format!(
+            "mean --private {private} --public {public} --epsilon 1 --delta 1e-6 --json {named}"
+        ));
+        let answer: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        let notes = answer["notes"].to_string();
+        assert!(
+            answer["confidence_interval"][0].is_null() || notes.contains("learned from 20 public rows"),
+            "{named}: {notes}"
+        );
+        assert!(
+            answer["confidence_interval"][0].is_null() || ran.stderr.contains("at any distance"),
+            "{}",
+            ran.stderr
+        );
+        assert!(
+            answer["confidence_interval_note"].as_str().unwrap().contains("20 public rows cannot exclude")
+        );
+    }
+}
+
+/// Public rows a standard deviation off: the default answer stays with the private rows and says so. Pooled, and two standard deviations off, the mean is pulled
 /// towards the public one; its assumption stands in the answer and on the certificate, and the shift is reported there too.
 #[test]
 fn shifted_public_rows_do_not_mislead() {
+    let (_, less) = shifted("mean_shifted_less", 2.0, |_, x| x.to_string());
     let (folder, base) = shifted("mean_shifted", 4.0, |_, x| x.to_string());
     for budget in ["--epsilon 1 --delta 1e-6", "--epsilon 1", "--rho 0.1"] {
-        let ran = run(&format!("{base} {budget} --json"));
+        let ran = run(&format!("{less} {budget} --json"));
         let answer: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
         within(&answer, 0, 10.0);
         assert_eq!(answer["shift"][0]["significant"], true);
         let error = number(&answer, "/shift/0/standard_error");
-        assert!((number(&answer, "/shift/0/estimate") - 4.0).abs() < 8.0 * error && error < 0.4);
+        assert!((number(&answer, "/shift/0/estimate") - 2.0).abs() < 8.0 * error && error < 0.4);
         assert!(ran.stderr.contains("differ by more than chance in x"), "{}", ran.stderr);
         assert!(answer["estimand"].as_str().unwrap().contains("population of the private rows"));
         let pooled = format!("{base} {budget} --assume same-population");
@@ -520,6 +579,19 @@ fn clipped_private_rows_are_counted() {
     );
     assert_eq!(answer["clipped_rows"]["significant"], true);
     assert!(ran.stderr.contains("lie further from the centre than the radius"), "{}", ran.stderr);
+    assert!(answer["confidence_interval"][0].is_null());
+    assert!(answer["status"][0].as_str().unwrap().contains("--radius"), "{}", answer["status"]);
+    // The note and `significant` are one test, and an estimate is no more rows than there are.
+    for (epsilon, seed) in (0..12).map(|i| (["0.02", "0.2", "1"][i % 3], i)) {
+        let answer = json(&format!("{base} --epsilon {epsilon} --delta 1e-6 --seed {seed}"));
+        let notes = answer["notes"].as_array().unwrap().iter().filter_map(|note| note.as_str());
+        let about: Vec<&str> = notes.filter(|note| note.contains("lie further from the centre")).collect();
+        assert_eq!(answer["clipped_rows"]["significant"].as_bool(), Some(about.len() == 1), "{answer}");
+        for note in about {
+            let rows: f64 = note.split(' ').nth(1).unwrap().parse().unwrap();
+            assert!((0.0..=3030.0).contains(&rows), "{note}");
+        }
+    }
 }
 
 /// Where most private rows are clipped nothing is known of what was cut off, and no interval pretends to.

@@ -29,12 +29,15 @@ fn a_stray_quote_erases_no_private_row() {
         format!("mean --private {private} --public {public} --columns age,hours --epsilon 1 --delta 1e-6");
     let answer = json(&base);
     assert_eq!(answer["n_private"], 3000);
-    assert_eq!(answer["certificate"]["assumptions"].as_array().map_or(0, Vec::len), 0);
+    let about_quotes = |answer: &serde_json::Value| {
+        let all = answer["certificate"]["assumptions"].as_array().unwrap().clone();
+        all.into_iter().find(|one| one.as_str().unwrap().starts_with("a quoted field may span lines"))
+    };
+    assert_eq!(about_quotes(&answer), None);
     // Whoever vouches for the quotes gets what they say, and the certificate says so.
     let vouched = json(&format!("{base} --multiline"));
     assert_eq!(vouched["n_private"], 1501);
-    let assumption = vouched["certificate"]["assumptions"][0].as_str().unwrap();
-    assert!(assumption.starts_with("a quoted field may span lines"), "{assumption}");
+    assert!(about_quotes(&vouched).is_some(), "{vouched}");
     let certificate = write(&folder, "certificate.json", vouched["certificate"].to_string());
     assert_eq!(json(&format!("verify {certificate}"))["valid"], true);
 }

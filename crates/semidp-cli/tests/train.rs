@@ -370,3 +370,37 @@ fn few_public_rows() {
     refused(&one, &["clip-norm", "fitted exactly"]);
     refused(&files.paid(), &["clip-norm"]);
 }
+
+/// Public features three standard deviations off: the released gradients show it, and the answer says that what was predicted from public
+/// rows does not hold. What the prediction takes for granted stands beside it in any case.
+#[test]
+fn doubted_public_rows_take_back_their_prediction() {
+    let folder = common::folder("train_doubted");
+    let even = |i: usize, by: usize| ((i * by) % 101) as f64 / 29.0 - 1.74;
+    let table = |count: usize, moved: f64, sign: f64| {
+        (0..count).fold("a,b,y\n".to_string(), |text, i| {
+            let (a, b) = (even(i, 37) + moved, even(i, 11) + moved);
+            text + &format!("{a},{b},{}\n", sign * (a + b) + even(i, 53))
+        })
+    };
+    std::fs::write(folder.join("p.csv"), table(5050, 0.0, 1.0)).unwrap();
+    for (moved, sign, is_doubted) in [(0.0, 1.0, false), (3.0, -1.0, true)] {
+        std::fs::write(folder.join("q.csv"), table(202, moved, sign)).unwrap();
+        let answer = json(&format!(
+            "train --private {0}/p.csv --public {0}/q.csv --target y --epsilon 1 --delta 1e-6 --seed 3 --out {0}/{sign}.json",
+            folder.display()
+        ));
+        assert_eq!(
+            hyper(&answer, "predicted_excess_assumes").0,
+            json!("public and private rows come from the same population")
+        );
+        let verdict = hyper(&answer, "public_data").0;
+        assert_eq!(verdict.as_str().unwrap().starts_with("doubted"), is_doubted, "{verdict}");
+        assert_eq!(
+            answer["notes"].to_string().contains("predicted-excess"),
+            is_doubted,
+            "{}",
+            answer["notes"]
+        );
+    }
+}

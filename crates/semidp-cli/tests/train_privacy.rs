@@ -101,6 +101,50 @@ fn what_add_remove_needs() {
     json(&format!("{base} --sample-rate 0.5 --expected-batch 1e6"));
 }
 
+/// What is refused for the options given is refused whatever the rows are: also for a file that has none.
+#[test]
+fn a_refusal_does_not_depend_on_whether_there_are_private_rows() {
+    let files = Files::new("privacy_refused_empty", Target::Number);
+    let empty = files.write("empty.csv", "a,b,colour,y\n");
+    let refusal = |private: &str, options: &str| {
+        let public = files.path("public.csv");
+        let out = files.path("model.json");
+        let ran =
+            run(&format!("train --private {private} --public {public} --target y {options} --out {out}"));
+        assert!(!files.folder.join("model.json").exists(), "{options}: {}", ran.stderr);
+        (ran.code, ran.stderr)
+    };
+    for budget in ["--epsilon 2", "--epsilon 2 --delta 1e-5", "--rho 0.5", "--epsilon 60"] {
+        for algorithm in ["auto", "semi-ldp-gain", "semi-ldp-sgd", "ldp-sgd"] {
+            for adjacency in ["add-remove", "replace-one"] {
+                if (adjacency, budget) == ("replace-one", "--epsilon 2") {
+                    continue;
+                }
+                let options =
+                    format!("--trust local --algorithm {algorithm} --adjacency {adjacency} {budget}");
+                let of_empty = refusal(&empty, &options);
+                assert_eq!(of_empty.0, 2, "{options}: {}", of_empty.1);
+                assert_eq!(of_empty, refusal(&files.path("private.csv"), &options), "{options}");
+            }
+        }
+    }
+    // Curators, too: what add-remove needs is asked for before rows are counted.
+    for algorithm in [
+        "auto",
+        "optimal-gain",
+        "semi-dp-sgd",
+        "semi-dp-sgd-accelerated",
+        "pda-first-order",
+        "pda-md",
+        "dp-sgd",
+    ] {
+        let options = format!("--algorithm {algorithm} --adjacency add-remove --epsilon 2 --delta 1e-5");
+        let of_empty = refusal(&empty, &options);
+        assert_eq!(of_empty.0, 2, "{options}: {}", of_empty.1);
+        assert_eq!(of_empty, refusal(&files.path("private.csv"), &options), "{options}");
+    }
+}
+
 /// Private rows with every kind of odd cell, and columns in another order, train like others and are never quoted.
 /// A file of no bytes is no table, whoever its rows are: an empty table is a header line. With that alone a run goes on as with any rows.
 #[test]

@@ -1,8 +1,11 @@
 //! What every command shares: help, quiet, usage errors, closed pipes; and the human tables.
 
 mod common;
+#[allow(dead_code)]
+mod rows;
 
 use common::{SEMIDP, json, number, refused, run};
+use rows::{Files, Target};
 use std::process::{Command, Stdio};
 
 const COMMANDS: [&str; 10] = [
@@ -161,4 +164,36 @@ fn the_demo_releases_a_mean_and_answers_the_question_of_the_paper() {
     }
     assert_eq!(rows[3]["private_rows"], 27_000);
     assert_eq!(rows[3]["paper_noise_multiplier"], 2.744);
+}
+
+/// A hint names options of the command that failed only.
+#[test]
+fn hints_do_not_name_options_of_other_commands() {
+    let files = Files::new("usage-hints", Target::TwoWords);
+    let (private, public) = (files.path("private.csv"), files.path("public.csv"));
+    json(&format!(
+        "train --algorithm throw-away --public {public} --target y --out {}",
+        files.path("model.json")
+    ));
+    let narrow = files.write("narrow.csv", "a\n1\n2\n");
+    for command in [
+        format!("mean --private {private} --public {public} --columns a,b --epsilon 300"),
+        format!("mean --private {private} --public {public} --columns a,b --epsilon 300 --delta 1e-6"),
+        format!(
+            "predict --model {} --data {narrow} --out {}",
+            files.path("model.json"),
+            files.path("out.csv")
+        ),
+        format!("evaluate --model {} --data {narrow}", files.path("model.json")),
+    ] {
+        let ran = run(&command);
+        assert_eq!(ran.code, 2, "{command}: {}", ran.stderr);
+        let (_, hint) = ran.stderr.split_once("hint: ").expect("a hint");
+        let verb = command.split(' ').next().unwrap();
+        let help = run(&format!("{verb} --help")).stdout;
+        for word in hint.split_whitespace().filter(|word| word.starts_with("--")) {
+            let option = word.trim_end_matches([',', ':', ';', '.', '`']);
+            assert!(help.contains(option), "{command}: {option} in: {hint}");
+        }
+    }
 }

@@ -462,3 +462,196 @@ fn thousands_of_different_events_are_refused_at_once() {
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
     assert!(ran.stderr.contains("20000 different sampled or pure events cannot be composed, at most 256"));
 }
+
+/// A copy of a certificate with more hyper-parameters.
+fn stating(certificate: &Value, name: &str, value: Value) -> Value {
+    let mut changed = certificate.clone();
+    changed["hyperparameters"].as_array_mut().unwrap().push(json!({
+        "name": name, "value": value, "source": "user"
+    }));
+    changed
+}
+
+/// The attacks of a hostile reviewer: each certificate is false, and `verify` said yes to it.
+#[test]
+fn certificates_edited_by_a_hostile_reader_are_refused() {
+    let files = Files::new("verify-hostile", Target::Number);
+    let both = format!("--private {} --public {}", files.path("private.csv"), files.path("public.csv"));
+    let mean = json(&format!("mean {both} --columns a,b --epsilon 1 --quiet"))["certificate"].clone();
+    for prefix in [" mean", "Mean", "\u{200b}mean", "m\u{435}an", "mean "] {
+        let words = mean["mechanism"].as_str().unwrap().replacen("mean", prefix, 1);
+        let mut forged = with(&mean, "/mechanism", json!(words));
+        rejected(&forged, "mechanism");
+        forged["guarantee"]["trust"] = json!("local");
+        rejected(&forged, "mechanism");
+        let mut added = with(&mean, "/mechanism", json!(words));
+        added["guarantee"]["adjacency"] = json!("add-remove");
+        rejected(&added, "mechanism");
+        let undrawn = with(&with(&mean, "/mechanism", json!(words)), "/random_source", json!("none"));
+        rejected(&undrawn, "mechanism");
+    }
+    for (name, value) in [
+        ("Noise-Multiplier", json!(1000.0)),
+        ("noise multiplier", json!(1000.0)),
+        ("noise-multiplier ", json!(1000.0)),
+        ("n\u{43e}ise-multiplier", json!(1000.0)),
+        ("noise_multiplier", json!(1000.0)),
+        ("epsilon", json!(0.001)),
+        ("rho", json!(1e-9)),
+        ("trust", json!("local")),
+        ("adjacency", json!("add-remove")),
+        ("arithmetic", json!("idealised")),
+        ("seed", json!(1)),
+    ] {
+        rejected(&stating(&mean, name, value), name.trim());
+    }
+    let place =
+        mean["hyperparameters"].as_array().unwrap().iter().position(|entry| entry["name"] == "budget");
+    let budget = format!("/hyperparameters/{}/value", place.unwrap());
+    rejected(&with(&mean, &budget, json!({ "epsilon": 0.01, "delta": 0 })), "budget");
+    // Everything of the release but its event.
+    let mut emptied = mean.clone();
+    emptied["events"] = json!([]);
+    emptied["releases"] = json!(0);
+    emptied["random_source"] = json!("none");
+    emptied["guarantee"]["epsilon"] = json!(0.0);
+    emptied["guarantee"].as_object_mut().unwrap().remove("rho");
+    emptied["hyperparameters"].as_array_mut().unwrap().retain(|entry| entry["name"] != "noise-multiplier");
+    for words in ["mean: shift-robust-laplace", "mean: throw-away, no private row was read"] {
+        rejected(
+            &with(&emptied, "/mechanism", json!(words)),
+            "joint-clip-norm: stated, but there are no events",
+        );
+    }
+    let mean = json(&format!("mean {both} --columns a,b --epsilon 1 --estimator k-norm --idealised --quiet"));
+    for words in [mean["certificate"]["mechanism"].clone(), json!("mean: k-norm"), json!("K-norm noise")] {
+        let forged = with(&mean["certificate"], "/mechanism", words);
+        rejected(&with(&forged, "/arithmetic", json!("exact")), "arithmetic");
+    }
+    let train = json(&format!(
+        "train {both} --target y --algorithm semi-dp-sgd --epsilon 4 --delta 1e-5 --steps 20 --checkpoint none --out {} --quiet",
+        files.path("model.json")
+    ));
+    for words in ["train: non-private", "train: throw-away", "train: semi-ldp-gain", "train: dp-sgd"] {
+        rejected(&with(&train["certificate"], "/mechanism", json!(words)), "mechanism");
+    }
+    let computed = &unsampled()["certificate"];
+    rejected(&with(computed, "/arithmetic", json!("exact")), "arithmetic");
+    rejected(&with(computed, "/random_source", json!("operating-system")), "random_source");
+    let people = files.write("people.csv", &common::people::people(20));
+    for randomiser in ["privunit", "privunitg"] {
+        let answer = json(&format!(
+            "local randomize --data {people} --out {} --radius 2 --epsilon 2 --mechanism {randomiser} --round {randomiser} --idealised --quiet",
+            files.path(&format!("{randomiser}.jsonl"))
+        ));
+        accepted_quietly(&answer["certificate"]);
+        rejected(&with(&answer["certificate"], "/arithmetic", json!("exact")), "arithmetic");
+    }
+}
+
+/// Whatever else is printed.
+fn accepted_quietly(value: &Value) {
+    let (ran, answer) = verify(value);
+    assert_eq!((ran.code, &answer["objections"]), (0, &json!([])), "{value}");
+}
+
+/// A guarantee is within the budget that its certificate states, to the last digit.
+#[test]
+fn guarantees_are_within_their_budgets() {
+    let files = Files::new("verify-budgets", Target::Number);
+    let mean = format!(
+        "mean --private {} --public {} --columns a,b --quiet",
+        files.path("private.csv"),
+        files.path("public.csv")
+    );
+    for budget in ["--epsilon 0.3", "--epsilon 0.7", "--epsilon 1.1", "--epsilon 2.9", "--epsilon 4.1"] {
+        accepted_quietly(&json(&format!("{mean} {budget}")));
+        accepted_quietly(&json(&format!("{mean} {budget} --delta 1e-6 --estimator gaussian")));
+    }
+    for rho in ["0.001", "0.03", "0.3", "0.7"] {
+        for estimator in ["", "--estimator gaussian", "--estimator weighted-gaussian"] {
+            accepted_quietly(&json(&format!("{mean} --rho {rho} {estimator}")));
+        }
+    }
+}
+
+/// A mechanism of another program: its events are checked, and the answer says that nothing else is.
+#[test]
+fn custom_mechanisms_are_named_as_such() {
+    let custom = with(&unsampled()["certificate"], "/mechanism", json!("custom: noise on counts"));
+    let (ran, answer) = verify(&custom);
+    assert_eq!((ran.code, &answer["custom_mechanism"]), (0, &json!(true)));
+    let table = run_with_input("verify -", &custom.to_string());
+    assert!(table.code == 0 && table.stdout.contains("its issuer named it"), "{}", table.stdout);
+    assert!(verify(&unsampled()["certificate"]).1.get("custom_mechanism").is_none());
+    rejected(&with(&custom, "/arithmetic", json!("exact")), "arithmetic");
+    // The layout of a table would take hours for 8 MB in one word.
+    let long = with(&custom, "/mechanism", json!(format!("custom: {}", "x".repeat(8_000_000))));
+    let table = run_with_input("verify -", &long.to_string());
+    assert!(table.code == 0 && table.stdout.len() < 20_000, "{}", table.stdout.len());
+}
+
+/// A few megabytes of empty lists would take gigabytes of memory.
+#[test]
+fn json_of_too_many_values_is_refused() {
+    let files = Files::new("verify-large", Target::Number);
+    let limit = "more than 3000000 JSON values and keys";
+    let certificate = unsampled()["certificate"].clone();
+    let many = format!("[{}[]]", "[],".repeat(3_000_000));
+    let (beside, inside) = (
+        format!("{{\"certificate\":{certificate},\"mean\":{many}}}"),
+        stating(&certificate, "schema", json!("@")).to_string().replace("\"@\"", &many),
+    );
+    for text in [&many, &beside, &inside, &format!("{many}]")] {
+        check_refusal("many values", &run_with_input("verify -", text), &["CERTIFICATE", limit]);
+    }
+    let few = format!("[{}[]]", "[],".repeat(500_000));
+    let inside = stating(&certificate, "schema", json!("@")).to_string().replace("\"@\"", &few);
+    check_refusal(
+        "a large certificate",
+        &run_with_input("verify -", &inside),
+        &["CERTIFICATE", "more than 500000 JSON values and keys"],
+    );
+    let beside = format!("{{\"certificate\":{certificate},\"mean\":[{}0]}}", "0,".repeat(2_000_000));
+    assert_eq!(run_with_input("verify -", &beside).code, 0);
+
+    let path = files.write("many.json", &many);
+    let (private, public) = (files.path("private.csv"), files.path("public.csv"));
+    for (command, option, words) in [
+        (format!("predict --model {path} --data {public} --out {}", files.path("out.csv")), "model", limit),
+        (format!("evaluate --model {path} --data {public}"), "model", limit),
+        (format!("mean --private {private} --schema {path} --radius 1 --epsilon 1"), "--schema", limit),
+        (format!("account --events {path} --delta 1e-5"), "--events", limit),
+        (
+            format!(
+                "local randomize --data {private} --columns a,b --centre {path} --radius 1 --epsilon 1 --out {}",
+                files.path("reports.jsonl")
+            ),
+            "--centre",
+            "at most 3000000 JSON values and keys",
+        ),
+    ] {
+        refused(&command, &[option, words]);
+    }
+    let path = files.write("events.json", &" ".repeat((16 << 20) + 1));
+    refused(&format!("account --events {path} --delta 1e-5"), &["--events", "larger than 16 MiB"]);
+}
+
+/// The limits leave room for wide tables.
+#[test]
+fn a_schema_of_many_columns_and_categories_loads() {
+    let files = Files::new("verify-wide", Target::Number);
+    let number =
+        |k: usize| format!("{{\"kind\":\"number\",\"name\":\"x{k}\",\"impute\":0.5,\"range\":[0.0,1.0]}}");
+    let mut columns: Vec<String> = ["a", "b"].map(|name| number(0).replace("x0", name)).into();
+    columns.extend((0..100_000).map(number));
+    let values: Vec<String> = (0..100_000).map(|k| format!("\"value {k}\"")).collect();
+    columns.push(format!("{{\"kind\":\"category\",\"name\":\"place\",\"values\":[{}]}}", values.join(",")));
+    let schema = format!("{{\"format\":\"semidp-schema/1\",\"columns\":[{}]}}", columns.join(","));
+    let path = files.write("wide.json", &schema);
+    let ran = run(&format!(
+        "mean --private {} --schema {path} --columns a,b --radius 1 --epsilon 1 --json",
+        files.path("private.csv")
+    ));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+}

@@ -40,12 +40,26 @@ fn regular(file: File) -> io::Result<File> {
 
 /// The text of a file of [`open_own`] with at most `limit` bytes.
 pub fn read_own(path: &Path, limit: u64) -> io::Result<String> {
-    let file = open_own(path, OpenOptions::new().read(true))?;
-    let mut text = String::new();
-    if file.take(limit + 1).read_to_string(&mut text)? as u64 > limit {
-        return Err(io::Error::other(format!("it is larger than {limit} bytes")));
+    read_text(open_own(path, OpenOptions::new().read(true))?, limit)
+}
+
+/// A text of at most `limit` bytes. It ends with an error at the first byte 0: a sparse file of gigabytes is zeros, and takes no memory.
+pub fn read_text(reader: impl Read, limit: u64) -> io::Result<String> {
+    const STEP: u64 = 1 << 16;
+    let (mut reader, mut text) = (reader.take(limit.saturating_add(1)), Vec::new());
+    loop {
+        let before = text.len();
+        if reader.by_ref().take(STEP).read_to_end(&mut text)? == 0 {
+            break;
+        }
+        if text[before..].contains(&0) {
+            return Err(io::Error::other("it is not a text"));
+        }
+        if text.len() as u64 > limit {
+            return Err(io::Error::other(format!("it is larger than {limit} bytes")));
+        }
     }
-    Ok(text)
+    String::from_utf8(text).map_err(|_| io::Error::other("it is not a text"))
 }
 
 /// A file that is being written beside its target, and replaces it in one step.
@@ -85,6 +99,11 @@ impl Draft {
         Err(io::Error::other("another process removes every file beside it"))
     }
 
+    /// Where it is while it is being written.
+    pub fn path(&self) -> &Path {
+        &self.temporary
+    }
+
     /// Puts it in the target's place, durably.
     pub fn publish(mut self) -> io::Result<()> {
         self.file.sync_all()?;
@@ -107,6 +126,7 @@ impl Write for Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if !self.is_published {
+            let _ = fs::remove_file(journal_of(&self.temporary));
             let _ = fs::remove_file(&self.temporary);
         }
     }
@@ -169,8 +189,15 @@ fn draft_name(target: &Path) -> io::Result<OsString> {
     Ok(name)
 }
 
-/// Removes what processes left that were killed before they could publish.
-fn remove_abandoned(target: &Path) {
+/// What SQLite keeps beside a draft that is a database.
+fn journal_of(draft: &Path) -> PathBuf {
+    let mut name = draft.as_os_str().to_owned();
+    name.push("-journal");
+    name.into()
+}
+
+/// Removes the drafts for a target of processes that were killed before they could publish.
+pub fn remove_abandoned(target: &Path) {
     let (Ok(prefix), Ok(entries)) = (prefix(target), fs::read_dir(folder_of(target))) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
@@ -184,6 +211,8 @@ fn remove_abandoned(target: &Path) {
         let path = entry.path();
         let Ok(file) = open_own(&path, OpenOptions::new().read(true)) else { continue };
         if file.try_lock().is_ok() && is_at(&file, &path) {
+            // The journal first: without its draft nobody would look for it.
+            let _ = fs::remove_file(journal_of(&path));
             let _ = fs::remove_file(&path);
         }
     }
@@ -215,10 +244,16 @@ mod tests {
         let abandoned = folder.join(draft_name(&target).unwrap());
         // No process of this number is alive in any namespace, and nobody holds its lock.
         fs::write(&abandoned, "half").unwrap();
+        fs::write(journal_of(&abandoned), "of SQLite").unwrap();
         let other = folder.join(".model.json.notes.tmp");
         fs::write(&other, "not ours").unwrap();
         replace(&target, 0o644, "new").unwrap();
-        assert!(!abandoned.exists() && other.exists() && live.temporary.exists());
+        assert!(
+            !journal_of(&abandoned).exists()
+                && !abandoned.exists()
+                && other.exists()
+                && live.temporary.exists()
+        );
         live.write_all(b"newer").unwrap();
         live.publish().unwrap();
         assert_eq!(fs::read_to_string(&target).unwrap(), "newer");
@@ -252,6 +287,11 @@ mod tests {
         fs::write(&file, "0123456789").unwrap();
         assert_eq!(read_own(&file, 10).unwrap(), "0123456789");
         assert_eq!(read_own(&file, 9).unwrap_err().to_string(), "it is larger than 9 bytes");
+        // Of a sparse file of a tebibyte, only the beginning is read.
+        let sparse = folder.join("sparse");
+        fs::write(&sparse, "{}\n").unwrap();
+        OpenOptions::new().write(true).open(&sparse).unwrap().set_len(1 << 40).unwrap();
+        assert_eq!(read_own(&sparse, u64::MAX).unwrap_err().to_string(), "it is not a text");
         std::os::unix::fs::symlink(&file, &link).unwrap();
         assert_eq!(error(&link), "it is a symbolic link");
         assert!(open_regular(&link, OpenOptions::new().read(true)).is_ok());

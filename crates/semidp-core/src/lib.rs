@@ -111,7 +111,7 @@ pub use error::{Error, Result};
 pub use kept::{Identity, Kept, KeyFile, Record};
 pub use ledger::{Budget, Charge, Ledger, NoLimit, RunId};
 pub use local::{Interview, People, Randomizer, RankReport};
-pub use noise::rng::Randomness;
+pub use noise::rng::{Randomness, forbid_core_dumps};
 pub use noise::{Gaussian, KNorm, LARGEST_MULTIPLIER, Laplace, Mechanism};
 pub use query::{
     CLIP_NORMS, ClippedGradient, ClippedMoments, ClippedRowGradient, ClippedSum, Grid, L1, L2, Norm, Partial,

@@ -15,7 +15,11 @@ use std::path::Path;
 /// A form of the tables.
 pub struct Format {
     name: &'static str,
+    /// The `user_version` of the database.
+    pub version: u32,
     tables: &'static [&'static Table],
+    /// The statements that make them.
+    schema: &'static str,
 }
 
 /// Columns in the order in which they are digested; the digest itself comes last.
@@ -83,9 +87,11 @@ const DEBITS_1: Table = Table {
 };
 
 /// The present form.
-pub const FORMAT: Format = Format { name: "semidp-ledger/2", tables: &[&BUDGETS, &PLANS, &DEBITS] };
+pub const FORMAT: Format =
+    Format { name: "semidp-ledger/2", version: 2, tables: &[&BUDGETS, &PLANS, &DEBITS], schema: SCHEMA };
 /// The first form: no plans, and runs without the rule by which they were charged.
-pub const FORMAT_1: Format = Format { name: "semidp-ledger/1", tables: &[&BUDGETS, &DEBITS_1] };
+pub const FORMAT_1: Format =
+    Format { name: "semidp-ledger/1", version: 1, tables: &[&BUDGETS, &DEBITS_1], schema: SCHEMA_1 };
 
 const SCHEMA: &str = "
 CREATE TABLE head (
@@ -108,6 +114,25 @@ CREATE TABLE debits (
     digest BLOB NOT NULL
 ) STRICT;
 ";
+
+const SCHEMA_1: &str = "
+CREATE TABLE head (
+    id INTEGER PRIMARY KEY CHECK (id = 1), format TEXT NOT NULL, entries INTEGER NOT NULL, digest BLOB NOT NULL
+) STRICT;
+CREATE TABLE budgets (
+    dataset TEXT PRIMARY KEY NOT NULL, sequence INTEGER NOT NULL UNIQUE, adjacency TEXT NOT NULL,
+    currency TEXT NOT NULL, epsilon REAL, delta REAL, rho REAL, time TEXT NOT NULL, digest BLOB NOT NULL
+) STRICT;
+CREATE TABLE debits (
+    run TEXT PRIMARY KEY NOT NULL, sequence INTEGER NOT NULL UNIQUE,
+    dataset TEXT NOT NULL REFERENCES budgets (dataset), adjacency TEXT NOT NULL, events TEXT NOT NULL,
+    epsilon REAL NOT NULL, delta REAL NOT NULL, rho REAL, description TEXT NOT NULL, time TEXT NOT NULL,
+    digest BLOB NOT NULL
+) STRICT;
+";
+
+/// What the schema table of a database says of an object: type, name, table and statement. Indexes of constraints have no statement.
+type Object = (String, String, String, Option<String>);
 
 /// A budget that was set.
 #[derive(Clone)]
@@ -313,6 +338,7 @@ impl Book {
     /// The rows of all tables in order, once their chain is verified.
     fn verify(&mut self, database: &Connection, path: &Path, format: &Format) -> Result<Vec<Row>> {
         let failed = |error| Error::reading(path, error);
+        check_schema(database, path, format)?;
         let mut rows = Vec::new();
         for table in format.tables {
             rows.extend(rows_of(database, table).map_err(failed)?);
@@ -329,14 +355,13 @@ impl Book {
             }
         }
         self.entries = rows.len() as u64;
-        let head: (String, i64, Vec<u8>) = database
-            .query_row("SELECT format, entries, digest FROM head", (), |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-            })
+        let mut heads = database.prepare("SELECT id, format, entries, digest FROM head").map_err(failed)?;
+        let heads: Vec<(i64, String, i64, Vec<u8>)> = heads
+            .query_map((), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+            .and_then(Iterator::collect)
             .map_err(failed)?;
-        let expected =
-            (format.name.into(), self.entries as i64, chain::head(&self.last, self.entries).into());
-        if head != expected {
+        let digest = chain::head(&self.last, self.entries).to_vec();
+        if heads != [(1, format.name.to_string(), self.entries as i64, digest)] {
             return Err(Error::changed(path, "its entries are not those it was closed with"));
         }
         Ok(rows)
@@ -348,6 +373,7 @@ impl Book {
         let rows = Self::empty(&FORMAT_1).verify(database, path, &FORMAT_1)?;
         database.execute_batch("DROP TABLE debits; DROP TABLE budgets; DROP TABLE head;").map_err(failed)?;
         let mut book = Self::create(database).map_err(failed)?;
+        database.pragma_update(None, "user_version", FORMAT.version).map_err(failed)?;
         for row in rows {
             let sequence = row.sequence() as u64;
             let unknown = |reason| Error::UnknownEntry { path: path.into(), entry: sequence, reason };
@@ -561,6 +587,44 @@ impl Book {
         });
         Ok(())
     }
+}
+
+/// Refuses a database that has anything but the tables of its format, word for word: views, triggers and generated columns can show
+/// other rows at other times, which the digests of rows cannot find.
+fn check_schema(database: &Connection, path: &Path, format: &Format) -> Result<()> {
+    let version: u32 = database
+        .query_row("PRAGMA user_version", (), |row| row.get(0))
+        .map_err(|error| Error::reading(path, error))?;
+    if version != format.version {
+        return Err(Error::UnknownFormat { path: path.into(), found: version, known: FORMAT.version });
+    }
+    let found = objects_of(database).map_err(|error| Error::reading(path, error))?;
+    let expected = Connection::open_in_memory()
+        .and_then(|made| made.execute_batch(format.schema).and_then(|()| objects_of(&made)))
+        .map_err(|error| Error::unusable(path, error))?;
+    if found == expected {
+        return Ok(());
+    }
+    let differs = |(kind, name, ..): &Object, how: &str| {
+        Error::changed(path, format!("its {} `{}` {how}", one_line(kind), one_line(name)))
+    };
+    let odd = found.iter().find(|object| !expected.contains(object));
+    let missing = expected.iter().find(|object| !found.contains(object));
+    Err(match (odd, missing) {
+        (Some(object), _) => differs(object, "is not one that semidp made"),
+        (None, Some(object)) => differs(object, "is missing"),
+        (None, None) => Error::changed(path, "it has a table twice"),
+    })
+}
+
+/// Everything in a database, sorted. By the name `sqlite_master`: SQLite reserves it, whereas an edited file can give the name
+/// `sqlite_schema` to a view.
+fn objects_of(database: &Connection) -> rusqlite::Result<Vec<Object>> {
+    let mut select = database.prepare("SELECT type, name, tbl_name, sql FROM main.sqlite_master")?;
+    let rows = select.query_map((), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+    let mut objects = rows.collect::<rusqlite::Result<Vec<Object>>>()?;
+    objects.sort();
+    Ok(objects)
 }
 
 fn rows_of(database: &Connection, table: &'static Table) -> rusqlite::Result<Vec<Row>> {

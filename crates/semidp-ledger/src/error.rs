@@ -1,6 +1,8 @@
 //! What a ledger refuses, and what can go wrong with its file.
 
-use rusqlite::ErrorCode;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Everything that can go wrong with a ledger.
@@ -105,7 +107,18 @@ impl Error {
     }
 
     /// What the database says while a ledger is read: a table or a value that is not as it was made is a change.
+    ///
+    /// The database engine says "malformed" where the operating system says EIO. So before anybody is suspected, the file is looked
+    /// at once more: bytes that cannot be read were not changed, nor were those of a database that is whole after all.
     pub(crate) fn reading(path: &Path, error: rusqlite::Error) -> Self {
+        if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) {
+            if let Err(failed) = read_through(path) {
+                return Self::unusable(path, failed);
+            }
+            if is_whole(path) {
+                return Self::unusable(path, "the disk failed for a moment; try again");
+            }
+        }
         match error.sqlite_error_code() {
             None | Some(ErrorCode::Unknown | ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                 Self::changed(path, error.to_string())
@@ -113,6 +126,20 @@ impl Error {
             Some(_) => Self::unusable(path, error),
         }
     }
+}
+
+/// Reads a file from its beginning to its end.
+fn read_through(path: &Path) -> io::Result<()> {
+    io::copy(&mut File::open(path)?, &mut io::sink()).map(drop)
+}
+
+/// Whether the database engine finds nothing wrong with the file.
+fn is_whole(path: &Path) -> bool {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let check = |database: Connection| {
+        database.query_row("PRAGMA integrity_check(1)", (), |row| row.get::<_, String>(0))
+    };
+    Connection::open_with_flags(path, flags).and_then(check).is_ok_and(|found| found == "ok")
 }
 
 impl From<Error> for semidp_core::Error {

@@ -1,11 +1,13 @@
 //! The file: made whole or not at all, opened only if it is a ledger.
 
-use crate::book::{Book, one_line};
+use crate::book::{Book, FORMAT, FORMAT_1, one_line};
 use crate::{Account, DatasetLedger, Error, FilterState, Result};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use semidp_accounting::{Adjacency, PrivacyBudget};
+use semidp_core::files::{self, Draft};
 use semidp_core::{RunId, smallest_delta};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,8 +19,8 @@ const MAGIC: &[u8] = b"SQLite format 3\0";
 /// Marks a SQLite file as a ledger: "smdp".
 const APPLICATION: u32 = 0x736d_6470;
 /// The version of the tables, and the one that is brought up to date when it is opened.
-const VERSION: u32 = 2;
-const FIRST_VERSION: u32 = 1;
+const VERSION: u32 = FORMAT.version;
+const FIRST_VERSION: u32 = FORMAT_1.version;
 /// Where SQLite keeps these two, big-endian.
 const APPLICATION_AT: usize = 68;
 const VERSION_AT: usize = 60;
@@ -47,6 +49,7 @@ impl LedgerFile {
     ) -> Result<Self> {
         let path = path.as_ref();
         check(dataset, budget)?;
+        files::remove_abandoned(path);
         // Also a link that leads nowhere is something that is there.
         if fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
             && create(path, dataset, budget, adjacency)?
@@ -79,7 +82,7 @@ impl LedgerFile {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let database = Connection::open_with_flags(real, flags)
             .and_then(set_up)
-            .map_err(|error| Error::unusable(path, error))?;
+            .map_err(|error| Error::reading(path, error))?;
         let mut file = Self { path: path.into(), database };
         if header.is_old() {
             file.bring_up_to_date()?;
@@ -123,7 +126,6 @@ impl LedgerFile {
             transaction.query_row("PRAGMA user_version", (), |row| row.get(0)).map_err(failed)?;
         if version == FIRST_VERSION {
             Book::migrate(&transaction, path)?;
-            transaction.pragma_update(None, "user_version", VERSION).map_err(failed)?;
         }
         transaction.commit().map_err(failed)
     }
@@ -242,12 +244,14 @@ fn recognise(path: &Path) -> Result<Header> {
 }
 
 /// What holds for a connection, not for the file: every commit is on the disk, and the journal that would undo it is gone
-/// from its folder, before it is reported; and nothing in the file can run code. With a rollback journal, the mode of
+/// from its folder, before it is reported; and nothing in the file can run code: no trigger, no view, no function in a table. With a rollback journal, the mode of
 /// every file that is made or opened here, what was committed is in the file itself.
 fn set_up(database: Connection) -> rusqlite::Result<Connection> {
     database.busy_timeout(PATIENCE)?;
     database.pragma_update(None, "synchronous", "EXTRA")?;
     database.pragma_update(None, "trusted_schema", false)?;
+    database.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    database.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
     Ok(database)
 }
 
@@ -257,21 +261,13 @@ fn create(path: &Path, dataset: &str, budget: PrivacyBudget, adjacency: Adjacenc
     let failed = |error: io::Error| Error::unusable(path, error);
     let database_failed = |error: rusqlite::Error| Error::unusable(path, error);
     let name = path.file_name().ok_or_else(|| failed(io::Error::other("it names no file")))?;
-    let unique = RunId::random().map_err(|error| Error::unusable(path, error))?;
-    let mut beside = std::ffi::OsString::from(".");
-    beside.push(name);
-    beside.push(format!(".{unique}.tmp"));
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    let temporary = Temporary(fs::canonicalize(folder).map_err(failed)?.join(beside));
-
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(&temporary.0).map_err(failed)?;
+    // Locked while this process lives, unlike what an earlier one left that was killed.
+    let draft =
+        Draft::beside(&fs::canonicalize(folder).map_err(failed)?.join(name), 0o600).map_err(failed)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut database =
-        Connection::open_with_flags(&temporary.0, flags).and_then(set_up).map_err(database_failed)?;
+        Connection::open_with_flags(draft.path(), flags).and_then(set_up).map_err(database_failed)?;
     let transaction = database.transaction().map_err(database_failed)?;
     transaction.pragma_update(None, "application_id", APPLICATION).map_err(database_failed)?;
     transaction.pragma_update(None, "user_version", VERSION).map_err(database_failed)?;
@@ -287,12 +283,12 @@ fn create(path: &Path, dataset: &str, budget: PrivacyBudget, adjacency: Adjacenc
         let real = fs::canonicalize(folder).map_err(failed)?.join(name);
         set_aside(&real, &["-journal", "-wal", "-shm"]).map_err(failed)?;
     }
-    match fs::hard_link(&temporary.0, path) {
+    match fs::hard_link(draft.path(), path) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(false),
         Err(error) => return Err(failed(error)),
     }
-    drop(temporary);
+    drop(draft);
     // The name must be on the disk too.
     #[cfg(unix)]
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
@@ -326,14 +322,4 @@ fn lock(folder: &Path) -> io::Result<Option<File>> {
         return Ok(Some(folder));
     }
     Ok(None)
-}
-
-/// A file that goes away.
-struct Temporary(PathBuf);
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // It holds nothing that anybody needs.
-        let _ = fs::remove_file(&self.0);
-    }
 }

@@ -98,16 +98,83 @@ fn every_edit_is_found() {
     }
 }
 
+/// Objects of SQLite can give other rows at other times, which no digest of rows shows: a ledger has the tables that semidp makes, word for
+/// word, and nothing else.
 #[test]
-fn a_trap_in_the_file_cannot_swallow_a_debit() {
-    let path = sample("tampering_trigger");
-    execute(
-        &path,
-        "CREATE TRIGGER forget AFTER INSERT ON debits BEGIN DELETE FROM debits WHERE run = NEW.run; END",
-    );
+fn a_ledger_with_another_object_is_refused() {
+    let other_sql = "PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql =";
+    let edits = [
+        (
+            "view",
+            "ALTER TABLE debits RENAME TO hidden;
+             CREATE VIEW debits AS SELECT * FROM hidden WHERE time > strftime('%Y-%m-%dT%H:%M:%SZ', 'now', '-3 seconds');
+             CREATE TRIGGER insert_debit INSTEAD OF INSERT ON debits BEGIN DELETE FROM hidden; END"
+                .to_string(),
+        ),
+        (
+            "trigger",
+            "CREATE TRIGGER forget AFTER INSERT ON debits BEGIN DELETE FROM debits WHERE run = NEW.run; END".into(),
+        ),
+        ("unused_view", "CREATE VIEW totals AS SELECT sum(epsilon) FROM debits".into()),
+        ("other_table", "CREATE TABLE notes (text TEXT)".into()),
+        ("index", "CREATE INDEX by_time ON debits (time)".into()),
+        ("partial_index", "CREATE UNIQUE INDEX one ON debits (dataset) WHERE epsilon > 5".into()),
+        ("statistics", "ANALYZE".into()),
+        ("column_added", "ALTER TABLE debits ADD COLUMN note TEXT".into()),
+        ("generated", "ALTER TABLE debits ADD COLUMN late TEXT AS (time || 'x') VIRTUAL".into()),
+        (
+            "generated_in_place",
+            format!("{other_sql} replace(sql, 'path TEXT', 'path TEXT AS (NULL) VIRTUAL') WHERE name = 'debits'"),
+        ),
+        (
+            "collation",
+            format!("{other_sql} replace(sql, 'run TEXT', 'run TEXT COLLATE NOCASE') WHERE name = 'debits'"),
+        ),
+        ("check", format!("{other_sql} replace(sql, ' CHECK (id = 1)', '') WHERE name = 'head'")),
+        ("conflict", format!("{other_sql} replace(sql, 'KEY NOT', 'KEY ON CONFLICT IGNORE NOT') WHERE name = 'debits'")),
+        ("spaces", format!("{other_sql} replace(sql, 'rho REAL', 'rho  REAL') WHERE name = 'debits'")),
+        (
+            "shadowed_schema",
+            "PRAGMA writable_schema = ON; INSERT INTO sqlite_master VALUES ('view', 'sqlite_schema', 'sqlite_schema', 0, \
+             'CREATE VIEW sqlite_schema AS SELECT 1 AS type')"
+                .into(),
+        ),
+        (
+            "two_heads",
+            "PRAGMA ignore_check_constraints = ON; INSERT INTO head SELECT 2, format, entries, digest FROM head".into(),
+        ),
+    ];
+    for (name, edit) in edits {
+        let path = sample(&format!("tampering_object_{name}"));
+        let mut ledger = LedgerFile::open(&path).unwrap().for_dataset("rows").unwrap();
+        execute(&path, &edit);
+        let message = refused(&path);
+        assert!(message.contains("was changed by something other than semidp"), "{name}: {message}");
+        // Also in the transaction of a run whose ledger was open before.
+        let error = debit(&mut ledger, &gaussian(1000.0)).unwrap_err();
+        assert!(error.to_string().contains("something other than semidp"), "{name}: {error}");
+        assert!(
+            matches!(LedgerFile::init(&path, "new", pure(1.0), ADJACENCY), Err(Error::Changed { .. })),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_ledger_of_the_first_format_with_another_object_is_refused() {
+    let path = place("tampering_object_first_format");
+    std::fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/first-format.ledger"), &path).unwrap();
+    execute(&path, "CREATE VIEW totals AS SELECT sum(epsilon) FROM debits");
+    assert!(refused(&path).contains("view `totals`"));
+}
+
+#[test]
+fn a_version_that_changes_while_the_ledger_is_open_is_noticed() {
+    let path = sample("tampering_version_later");
     let mut ledger = LedgerFile::open(&path).unwrap().for_dataset("rows").unwrap();
-    assert!(debit(&mut ledger, &gaussian(1000.0)).is_err());
-    assert_eq!(LedgerFile::open(&path).unwrap().dataset("rows").unwrap().debits.len(), 3);
+    execute(&path, "PRAGMA user_version = 3");
+    let error = debit(&mut ledger, &gaussian(1000.0)).unwrap_err();
+    assert!(error.to_string().contains("has format 3"), "{error}");
 }
 
 #[test]

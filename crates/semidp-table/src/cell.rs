@@ -12,14 +12,24 @@ use std::sync::Arc;
 /// and no other row does.
 pub const MISSING: [&str; 10] = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", "-"];
 
+/// The longest cell of text, in bytes, with the spaces around it. A longer one is missing, and a value of a schema must be shorter:
+/// a file of some kilobytes may hold a cell of megabytes in millions of rows. All digits of any double take 1,080 bytes.
+pub const MAX_CELL_BYTES: usize = 2048;
+
 /// The text of a cell that is not missing, without the spaces around it.
 pub(crate) fn present(cell: &[u8]) -> Option<Cow<'_, str>> {
+    if cell.len() > MAX_CELL_BYTES {
+        return None;
+    }
     let text = String::from_utf8_lossy(cell.trim_ascii());
     (!MISSING.contains(&text.as_ref())).then_some(text)
 }
 
 /// The number in a cell; NaN where there is none.
 pub(crate) fn number(cell: &[u8]) -> f64 {
+    if cell.len() > MAX_CELL_BYTES {
+        return f64::NAN;
+    }
     let cell = cell.trim_ascii();
     let any = || std::str::from_utf8(cell).ok()?.parse().ok();
     short_decimal(cell).or_else(any).unwrap_or(f64::NAN)
@@ -151,12 +161,15 @@ pub(crate) struct Guess {
     pub(crate) mean: Mean,
     pub(crate) numbers: bool,
     pub(crate) text: bool,
+    /// Whether a cell was longer than [`MAX_CELL_BYTES`].
+    pub(crate) is_too_long: bool,
     /// At most one more than allowed.
     pub(crate) values: BTreeSet<String>,
 }
 
 impl Guess {
     fn push(&mut self, cell: Option<&[u8]>) {
+        self.is_too_long |= cell.is_some_and(|cell| cell.len() > MAX_CELL_BYTES);
         let Some(text) = cell.and_then(present) else {
             return;
         };

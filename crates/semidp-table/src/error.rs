@@ -116,6 +116,17 @@ pub enum Error {
         limit: usize,
     },
 
+    /// A column of a public file with a cell that is too long for a category.
+    #[error("column {column} of {} has a cell of more than {limit} bytes", path.display())]
+    ValueTooLong {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// The longest cell of text.
+        limit: usize,
+    },
+
     /// The arrays of an NPZ file are no table.
     #[error("the arrays {} of {} differ in length", listed(arrays), path.display())]
     DifferentLengths {

@@ -1,6 +1,6 @@
 //! A schema from a public file.
 
-use crate::cell::{Cells, Guess, MOST_VALUES, Mean};
+use crate::cell::{Cells, Guess, MAX_CELL_BYTES, MOST_VALUES, Mean};
 use crate::file::{self, FileColumn, FileKind, Role, Show, TableFile};
 use crate::schema::{Column, Kind, Schema};
 use crate::table;
@@ -35,7 +35,8 @@ impl Schema {
     ///
     /// A column of a file of text is one of numbers if all its present cells are, and a category if none is;
     /// other files say themselves. Numbers are imputed by the mean of the finite ones and have no range.
-    /// A category has the values that occur, in order, of which there may be 1000.
+    /// A category has the values that occur, in order, of which there may be 1000 of up to [`MAX_CELL_BYTES`](crate::MAX_CELL_BYTES)
+    /// bytes each.
     ///
     /// A column of an unsupported type, or without a name, is skipped, unless it was asked for.
     pub fn infer(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<Inferred> {
@@ -172,6 +173,9 @@ fn learn(path: &Path, file: &dyn TableFile, wanted: &[usize], learners: &mut [Ce
 fn conclude(path: &Path, name: &str, cells: Cells, mean: Mean) -> Result<Kind> {
     let (path, column) = (path.to_path_buf(), name.to_string());
     let (mean, guess) = match cells {
+        Cells::Guess(guess) if guess.is_too_long => {
+            return Err(Error::ValueTooLong { path, column, limit: MAX_CELL_BYTES });
+        }
         Cells::Guess(guess) if guess.text && guess.numbers => {
             return Err(Error::MixedColumn { path, column });
         }

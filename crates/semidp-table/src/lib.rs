@@ -49,10 +49,10 @@
 //!
 //! In a private file of text **every line after the header is one unit**, whatever its bytes are. A quoted field ends with its line;
 //! a blank line, a comment of C4.5, a line that is ragged, that does not close a quote, or that is longer than 64 MiB is a unit with
-//! missing cells. `\n` ends a line, with or without a `\r` before it (a lone `\r` does if it ends the header line), and a break
-//! at the end of the file ends the last line. So one person's line cannot hide or split those of others. Two things are taken for
-//! granted: that a person's text holds no line break, and that the header line, which is no unit, tells nothing private. The
-//! last line, if it lacks its break, must not be empty.
+//! missing cells. `\n` ends a line, with or without a `\r` before it, and a break
+//! at the end of the file ends the last line. A private file whose header line ends with a `\r` alone is refused. So one person's line cannot hide or split those of others. Two things are taken for
+//! granted: that a person's text holds no `\n`, and that the header line, which is no unit, tells nothing private. The
+//! last line, if it lacks its break, must not be empty: it would be no line.
 //!
 //! With [`LoadOptions::multiline`] a quoted field may span lines. Then a stray quote can hide the lines after it, and a
 //! certificate must say that this was ruled out by other means ([`LoadOptions::MULTILINE_ASSUMPTION`]).
@@ -90,7 +90,7 @@ mod infer;
 mod schema;
 mod table;
 
-pub use cell::MISSING;
+pub use cell::{MAX_CELL_BYTES, MISSING};
 pub use encoding::{Encoding, Feature};
 pub use error::{Error, Problem, Result};
 pub use file::memory::{Attached, Grid, MemoryTable, Numbers, View, is_attached, is_sparse, shares_memory};

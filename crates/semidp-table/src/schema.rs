@@ -100,6 +100,9 @@ impl Schema {
                     if values.iter().any(|value| !seen.insert(value.as_str())) {
                         return must("values that differ from one another");
                     }
+                    if values.iter().any(|value| value.len() > cell::MAX_CELL_BYTES) {
+                        return must("values of at most 2048 bytes");
+                    }
                     if values.iter().any(|value| value == OTHER) {
                         return must("values besides `other`, which stands for all that are not listed");
                     }
@@ -174,9 +177,8 @@ impl Schema {
             Error::MalformedSchema { reason }
         };
         // The format first: a newer one may well have fields that this version cannot name.
-        let value: serde_json::Value = serde_json::from_str(json).map_err(malformed)?;
-        if let Some(found) = value.get("format").and_then(|format| format.as_str()) {
-            check_format(found)?;
+        if let Ok(Format { format }) = serde_json::from_str(json) {
+            check_format(&format)?;
         }
         // From the text again, so that the error says where.
         let document: Document = serde_json::from_str(json).map_err(malformed)?;
@@ -194,6 +196,12 @@ fn check_format(found: &str) -> Result<()> {
         return Ok(());
     }
     Err(Error::UnknownSchemaFormat { found: found.to_string(), known: FORMAT })
+}
+
+/// The format of a document whose other fields are not built.
+#[derive(Deserialize)]
+struct Format {
+    format: String,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -84,9 +84,8 @@ fn every_line_after_the_header_of_a_private_file_is_a_unit() {
         ("n,c\n1,a\n\n", vec![first(), missing()]),
         ("n,c\r\n\r\n1,a\r\n", vec![missing(), first()]),
         ("n,c\n\r\n1,a\n\r", vec![missing(), first(), missing()]),
-        // The header says what breaks lines; the other byte is text then.
+        // A lone `\r` is text.
         ("n,c\n1,a\r2,b\n1,a\n", vec![unit(1.0, None), first()]),
-        ("n,c\r1,a\r\r2,b\n\r", vec![first(), missing(), unit(2.0, Some('b'))]),
         (
             "n,c\n1\n1,a,b,c\n\0\n\u{feff}1,a\n\"1\"\"\",\"a\"\n",
             vec![unit(1.0, None), first(), missing(), unit(-1.0, Some('a')), unit(-1.0, Some('a'))],
@@ -109,6 +108,31 @@ fn every_line_after_the_header_of_a_private_file_is_a_unit() {
             assert_eq!(private(&path, &numbered, LoadOptions::default()), expected, "{text:?}");
         }
     }
+}
+
+/// Where a lone `\r` could end lines, a first line that begins with `\n` would turn it into `\r\n`, and decide how all lines end.
+#[test]
+fn no_private_line_decides_how_lines_end() {
+    let schema = schema(["n", "c"]);
+    let encoding = Encoding::identity(&schema).unwrap();
+    for options in [LoadOptions::default(), LoadOptions::default().multiline(true)] {
+        // With or without rows, and whatever they are.
+        for text in ["n,c\r", "n,c\r1,a\r2,b\r", "n,c\r1,a\n2,b\n", "n,c\r\"\n\r2,b\r", "\nn,c\r1,a\n"] {
+            for path in [write("return", "a.csv", text), write("return", "a.csv.gz", gzip(text))] {
+                let error = open_private(&path, &schema, &encoding, options.clone()).unwrap_err();
+                assert!(matches!(error, Error::Unreadable { .. }), "{text:?} {error}");
+                assert!(
+                    error.to_string().contains("its header line ends with a carriage return alone"),
+                    "{error}"
+                );
+                // Public rows may be looked at.
+                assert!(Schema::infer(&path, Some(&["c"])).is_ok(), "{text:?}");
+            }
+        }
+    }
+    // These bytes are a file whose lines end with a line feed, whatever wrote them.
+    let path = write("return", "a.csv", "n,c\r\n,a\r3,b\r4,b\r");
+    assert_eq!(private(&path, &schema, LoadOptions::default()), [unit(-1.0, Some('a'))]);
 }
 
 /// 2^26 bytes are the longest line. The file is made of zeros, which its compression makes small.
@@ -163,7 +187,7 @@ proptest! {
         mut lines in proptest::collection::vec(line(), 1..12),
         other in line(),
         at in any::<proptest::sample::Index>(),
-        line_break in proptest::sample::select(vec!["\n", "\r\n", "\r"]),
+        line_break in proptest::sample::select(vec!["\n", "\r\n"]),
         mark in any::<bool>(),
         rows_per_block in 1usize..5,
     ) {

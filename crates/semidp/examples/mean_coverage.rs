@@ -5,7 +5,8 @@
 //! with a cell that is no number are left out), moves the public rows by 0 to 10 standard errors of their mean, and releases at epsilon 1
 //! (delta 1e-6 for Gaussian noise). The whole table is the population, and its mean the truth. A last line a law draws the public rows
 //! from the upper half by the first column. Printed: coverage of 95 % intervals over all columns and in the worst one; their width and the
-//! root mean squared error over those of the private rows alone; and the error over that of the pooled estimate of the same release.
+//! root mean squared error over those of the private rows alone; and the error over that of the pooled estimate of the same release. An
+//! interval that is withheld counts as not covering; their number ends the line.
 
 use semidp::mean::*;
 use semidp_accounting::{Delta, Epsilon, PrivacyBudget};

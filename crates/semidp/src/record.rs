@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 const FORMAT: &str = "semidp-run-record/1";
 /// More than any answer of one release: a million columns take less.
-const MAX_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 28;
 /// How long a process waits for another one that is at the same run.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);

@@ -24,7 +24,7 @@ fn predictor(name: &str, text: &str, target: &str, task: Task, loss: &str, weigh
         Model::zero(features, outputs, weights.len() == outputs * (features + 1)).with_weights(weights);
     let delta = Delta::new(0.0).unwrap();
     let certificate =
-        Certificate::issue(Vec::new(), Adjacency::ReplaceOne, Trust::Central, delta, "none").unwrap();
+        Certificate::issue(Vec::new(), Adjacency::ReplaceOne, Trust::Central, delta, "custom: none").unwrap();
     let saved = SavedModel::new(&columns, &model, loss, "throw-away", certificate);
     Predictor::new(SavedModel::from_json(&saved.to_json().unwrap()).unwrap()).unwrap()
 }

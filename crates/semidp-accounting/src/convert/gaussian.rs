@@ -1,7 +1,7 @@
 //! The Gaussian mechanism, exactly: Gaussian DP ↔ (ε, δ) (Balle and Wang 2018).
 
 use crate::math::{normal, search};
-use crate::{Delta, Epsilon, Mu, Result, Sensitivity};
+use crate::{Delta, Epsilon, Error, Mu, Result, Sensitivity};
 
 /// δ(ε) of a Gaussian mechanism with μ = sensitivity / std:
 /// $\delta(\varepsilon)=\Phi(\mu/2-\varepsilon/\mu)-e^{\varepsilon}\Phi(-\mu/2-\varepsilon/\mu)$.
@@ -95,16 +95,25 @@ pub fn gaussian_epsilon(mu: Mu, delta: Delta) -> Result<Epsilon> {
     Epsilon::new(safe)
 }
 
-/// The largest μ whose Gaussian mechanism is (ε, δ)-DP.
+/// Above this ε no μ is looked for: e^ε and μ²/2 leave the range in which δ is known to some digits.
+pub(crate) const LARGEST_TARGET: f64 = 1e4;
+
+/// The largest μ whose Gaussian mechanism is (ε, δ)-DP, for ε up to 10,000.
 pub fn gaussian_mu(epsilon: Epsilon, delta: Delta) -> Result<Mu> {
     let (epsilon, target) = (epsilon.get(), delta.positive()?.get());
-    let too_large = |log_mu: f64| self::delta(log_mu.exp(), epsilon) > target;
+    if epsilon > LARGEST_TARGET {
+        return Err(Error::OutOfRange { quantity: "epsilon", relation: "above", limit: LARGEST_TARGET });
+    }
+    // What is not a number is no guarantee.
+    let is_safe = |log_mu: f64| self::delta(log_mu.exp(), epsilon) <= target;
+    let too_large = |log_mu: f64| !is_safe(log_mu);
+    // All positive numbers lie between e^−746 and e^710.
     let mut hi = 0.0;
-    while !too_large(hi) {
+    while !too_large(hi) && hi < 710.0 {
         hi += 2.0;
     }
     let mut lo = hi - 2.0;
-    while too_large(lo) {
+    while too_large(lo) && lo > -746.0 {
         lo -= 2.0;
     }
     let (safe, _) = search::bisect(lo, hi, too_large);

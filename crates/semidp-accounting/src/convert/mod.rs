@@ -10,6 +10,7 @@ mod pure;
 pub(crate) mod renyi;
 mod zcdp;
 
+pub(crate) use gaussian::LARGEST_TARGET;
 pub(crate) use gaussian::{delta as gaussian_delta_value, delta_below as gaussian_delta_below};
 pub use gaussian::{gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_sigma};
 pub use group::{

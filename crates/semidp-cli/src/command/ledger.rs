@@ -9,7 +9,7 @@ use crate::report::bound;
 use crate::table;
 use semidp::files;
 use clap::{Args, Subcommand};
-use semidp_accounting::{CountedEvent, Error, FilterCharge, PrivacyBudget};
+use semidp_accounting::{CountedEvent, Error, FilterCharge, PrivacyBudget, json};
 use semidp_ledger::{Account, Cost, Debit, LedgerFile, Plan, Rule};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -156,8 +156,14 @@ fn parse_runs(text: &str) -> Result<Vec<Vec<CountedEvent>>, Failure> {
     let malformed = |index: usize, reason: String| {
         Failure::from(Error::MalformedEvent { index, reason }).about("--events")
     };
-    let values: Vec<Value> =
-        serde_json::from_str(text).map_err(|error| malformed(0, format!("not a JSON list: {error}")))?;
+    let values = match json::parse(text) {
+        Ok(Value::Array(values)) => values,
+        Ok(_) => return Err(malformed(0, "not a JSON list".into())),
+        Err(error @ json::Error::NotJson(_)) => {
+            return Err(malformed(0, format!("not a JSON list: {error}")));
+        }
+        Err(error) => return Err(malformed(0, error.to_string())),
+    };
     if values.is_empty() {
         return Err(malformed(0, "the list is empty".into()));
     }

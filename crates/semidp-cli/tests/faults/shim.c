@@ -3,7 +3,10 @@
    FAULT_HOW=count         writes the number of calls to the file FAULT_COUNT at exit
    FAULT_HOW=kill          kills the process before call number FAULT_AT
    FAULT_HOW=enospc        lets that call fail: no space is left
-   FAULT_HOW=full          lets that call and all later ones fail, but for those on standard output and error */
+   FAULT_HOW=full          lets that call and all later ones fail, but for those on standard output and error
+   FAULT_HOW=eio           lets the read number FAULT_AT of the file FAULT_FILE fail: the disk is broken
+   FAULT_HOW=dead          lets that read and all later ones fail
+   FAULT_HOW=nolock        lets every flock fail: the file system has no locks */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -13,11 +16,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { NOTHING, COUNT, KILL, ENOSPC_ONCE, FULL };
+enum { NOTHING, COUNT, KILL, ENOSPC_ONCE, FULL, EIO_ONCE, DEAD, NO_LOCK };
 static int how = NOTHING;
 static long at = -1;
 static long calls = 0;
@@ -25,7 +29,8 @@ static long calls = 0;
 __attribute__((constructor)) static void begin(void) {
     const char *wish = getenv("FAULT_HOW"), *place = getenv("FAULT_AT");
     if (!wish) return;
-    how = !strcmp(wish, "count") ? COUNT : !strcmp(wish, "kill") ? KILL : !strcmp(wish, "enospc") ? ENOSPC_ONCE : FULL;
+    how = !strcmp(wish, "count") ? COUNT : !strcmp(wish, "kill") ? KILL : !strcmp(wish, "enospc") ? ENOSPC_ONCE
+        : !strcmp(wish, "eio") ? EIO_ONCE : !strcmp(wish, "dead") ? DEAD : !strcmp(wish, "nolock") ? NO_LOCK : FULL;
     at = place ? atol(place) : -1;
 }
 
@@ -42,7 +47,7 @@ __attribute__((destructor)) static void end(void) {
 
 /* Whether the call must fail. Removals need no space. */
 static int fault(int fd, int needs_space) {
-    if (how == NOTHING) return 0;
+    if (how == NOTHING || how >= EIO_ONCE) return 0;
     long number = __sync_add_and_fetch(&calls, 1);
     if (how == KILL && number == at) {
         kill(getpid(), SIGKILL);
@@ -54,6 +59,22 @@ static int fault(int fd, int needs_space) {
         return 1;
     }
     return 0;
+}
+
+/* Whether a read must fail. */
+static int read_fault(int fd) {
+    const char *path = getenv("FAULT_FILE");
+    char link[64], found[4096];
+    if ((how != EIO_ONCE && how != DEAD) || !path) return 0;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, found, sizeof found - 1);
+    if (length < 0) return 0;
+    found[length] = 0;
+    if (strcmp(found, path)) return 0;
+    long number = __sync_add_and_fetch(&calls, 1);
+    if (how == EIO_ONCE ? number != at : number < at) return 0;
+    errno = EIO;
+    return 1;
 }
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
@@ -101,3 +122,17 @@ WRAP(int, mkdir, -1, 1, (const char *path, mode_t mode), (path, mode))
 WRAP(int, unlink, -1, 0, (const char *path), (path))
 WRAP(int, unlinkat, -1, 0, (int folder, const char *path, int f), (folder, path, f))
 WRAP(int, fchmod, fd, 0, (int fd, mode_t mode), (fd, mode))
+
+#define READ(type, name, parameters, arguments)                                   \
+    type name parameters { return read_fault(fd) ? -1 : REAL(name) arguments; }
+READ(ssize_t, read, (int fd, void *bytes, size_t n), (fd, bytes, n))
+READ(ssize_t, pread, (int fd, void *bytes, size_t n, off_t o), (fd, bytes, n, o))
+READ(ssize_t, pread64, (int fd, void *bytes, size_t n, off_t o), (fd, bytes, n, o))
+
+int flock(int fd, int operation) {
+    if (how == NO_LOCK) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
+    return REAL(flock)(fd, operation);
+}

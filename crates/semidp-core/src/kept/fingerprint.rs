@@ -5,11 +5,12 @@
 //! that differ have the same one with negligible chance, unless somebody who knows the key looks for such a pair.
 
 use crate::data::{Block, BlockSource, CsrBlock, DenseBlock};
-use crate::noise::rng::{Purpose, RunKey};
+use crate::noise::rng::{Purpose, RunKey, wipe_stack};
 use crate::{Result, hex, parallel};
 use hmac::Mac;
 use sha2::{Digest, Sha256};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use zeroize::Zeroizing;
 
 /// Reads all rows once.
 pub(crate) fn fingerprint(source: &dyn BlockSource, key: &RunKey, threads: usize) -> Result<String> {
@@ -18,7 +19,7 @@ pub(crate) fn fingerprint(source: &dyn BlockSource, key: &RunKey, threads: usize
     let next = AtomicUsize::new(0);
     let mut parts: Vec<Result<Sum>> = (0..threads).map(|_| Ok(Sum::default())).collect();
     parallel::for_each(&mut parts, threads, |part| {
-        let mut rows = Rows { secret: &secret, sum: Sum::default(), bytes: Vec::new() };
+        let mut rows = Rows { secret: &secret, sum: Sum::default(), bytes: Zeroizing::new(Vec::new()) };
         let mut visit_all = || -> Result<()> {
             loop {
                 let block = next.fetch_add(1, Ordering::Relaxed);
@@ -33,6 +34,7 @@ pub(crate) fn fingerprint(source: &dyn BlockSource, key: &RunKey, threads: usize
             }
         };
         *part = visit_all().map(|()| rows.sum);
+        wipe_stack();
     });
     let mut total = Sum::default();
     for part in parts {
@@ -57,7 +59,7 @@ impl Sum {
 struct Rows<'a> {
     secret: &'a [u8; 32],
     sum: Sum,
-    bytes: Vec<u8>,
+    bytes: Zeroizing<Vec<u8>>,
 }
 
 impl Rows<'_> {
@@ -92,7 +94,7 @@ impl Rows<'_> {
 
     fn row(&mut self, unit: usize, write: impl FnOnce(&mut Vec<u8>)) {
         self.bytes.clear();
-        self.bytes.extend(self.secret);
+        self.bytes.extend_from_slice(self.secret);
         self.bytes.extend((unit as u64).to_le_bytes());
         write(&mut self.bytes);
         let digest = Sha256::digest(&self.bytes);

@@ -16,6 +16,8 @@ const SEEDED: &str = "seeded";
 const PRIVATE: &str = "operating-system";
 /// In place of the source and the key, when the result is safe.
 const ENDED: &str = "ended";
+/// More than any key file has.
+const MAX_BYTES: usize = 1024;
 
 /// The secret of one run, in a file of mode 0600.
 ///
@@ -42,10 +44,19 @@ impl KeyFile {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(&path).map_err(|error| failed(&path, "cannot be created", &error))?;
-        hold(&file, &path)?;
+        if let Err(error) = hold(&file, &path) {
+            // Where files cannot be locked, nobody could remove the empty file later. Whoever holds it removes it.
+            if !matches!(error, Error::KeyInUse { .. }) && is_at(&file, &path) {
+                let _ = fs::remove_file(&path);
+            }
+            return Err(error);
+        }
         let whence = if source == RandomSource::Seeded { SEEDED } else { PRIVATE };
-        let digits = Zeroizing::new(hex::encode(key.bytes()));
-        let text = Zeroizing::new(format!("{FORMAT}\n{run}\n{whence}\n{}\n", &*digits));
+        // With room for all of it: a text that grows leaves its beginning where it was.
+        let mut text = Zeroizing::new(String::with_capacity(MAX_BYTES));
+        text.push_str(&format!("{FORMAT}\n{run}\n{whence}\n"));
+        hex::encode_onto(key.bytes(), &mut text);
+        text.push('\n');
         let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
         written.and_then(|()| sync_folder(&path)).map_err(|error| {
             let _ = fs::remove_file(&path);
@@ -68,8 +79,8 @@ impl KeyFile {
                 return Err(refused(&path, "must be readable by its owner alone (mode 0600)"));
             }
         }
-        let mut text = Zeroizing::new(String::with_capacity(1024));
-        let read = (&mut file).take(1024).read_to_string(&mut text);
+        let mut text = Zeroizing::new(String::with_capacity(MAX_BYTES));
+        let read = (&mut file).take(MAX_BYTES as u64).read_to_string(&mut text);
         read.map_err(|error| failed(&path, "cannot be read", &error))?;
         let damaged = || refused(&path, "is not the key of a run, or damaged");
         let lines: Vec<&str> = text.lines().collect();
@@ -84,7 +95,10 @@ impl KeyFile {
             _ => return Err(damaged()),
         };
         let run = run.parse().map_err(|_| damaged())?;
-        let key = RunKey::from_bytes(hex::decode(key).ok_or_else(damaged)?);
+        let key = RunKey::made(|bytes| match hex::decode_into(key, bytes) {
+            true => Ok(()),
+            false => Err(damaged()),
+        })?;
         Ok(Self { path, file, key, run, source, is_new: false, is_taken: AtomicBool::new(false) })
     }
 
@@ -93,7 +107,7 @@ impl KeyFile {
     pub fn end(&self) -> Result<()> {
         self.check_place()?;
         let mut file = &self.file;
-        let length = file.metadata().map_or(0, |found| found.len().min(1024)) as usize;
+        let length = file.metadata().map_or(0, |found| found.len().min(MAX_BYTES as u64)) as usize;
         let mut text = format!("{FORMAT}\n{}\n{ENDED}\n", self.run);
         text.extend(std::iter::repeat_n('\n', length.saturating_sub(text.len())));
         file.seek(SeekFrom::Start(0))
@@ -126,7 +140,12 @@ impl KeyFile {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(failed(path, "cannot be opened", &error)),
         };
-        hold(&file, path)?;
+        let length = file.metadata().map_or(u64::MAX, |found| found.len());
+        match hold(&file, path) {
+            // Where files cannot be locked no run begins, and what an older version left there holds no key.
+            Err(Error::KeyFile { .. }) if length == 0 => {}
+            held => held?,
+        }
         let mut start = Vec::new();
         let read = (&mut file).take(FORMAT.len() as u64).read_to_end(&mut start);
         read.map_err(|error| failed(path, "cannot be read", &error))?;

@@ -27,8 +27,9 @@ pub(crate) use fingerprint::fingerprint;
 pub use key_file::KeyFile;
 pub use record::Record;
 
-use crate::noise::rng::{Purpose, RunKey};
+use crate::noise::rng::{Purpose, RunKey, wipe_stack};
 use crate::{Error, Result, RunId, hex};
+use hmac::digest::FixedOutput;
 use hmac::{Hmac, KeyInit, Mac};
 use semidp_accounting::{Adjacency, CountedEvent, Delta, RandomSource};
 use serde::{Deserialize, Serialize};
@@ -67,6 +68,17 @@ pub struct Identity {
 
 /// The key of the noise of one sum.
 pub(crate) fn noise_key(key: &RunKey, step: u64, grid_step: f64, sum: &[i64]) -> RunKey {
+    let made = RunKey::made(|bytes| {
+        write_noise_key(key, step, grid_step, sum, bytes);
+        Ok(())
+    });
+    wipe_stack();
+    made.expect("it cannot fail")
+}
+
+/// What this leaves on the stack is below its caller's frame.
+#[inline(never)]
+fn write_noise_key(key: &RunKey, step: u64, grid_step: f64, sum: &[i64], bound: &mut [u8; 32]) {
     let mut mac = keyed(&key.derived(Purpose::Bound));
     mac.update(&step.to_le_bytes());
     mac.update(&grid_step.to_le_bytes());
@@ -78,7 +90,7 @@ pub(crate) fn noise_key(key: &RunKey, step: u64, grid_step: f64, sum: &[i64]) ->
             .for_each(|(bytes, value)| bytes.copy_from_slice(&value.to_le_bytes()));
         mac.update(used);
     }
-    RunKey::from_bytes(mac.finalize().into_bytes().into())
+    FixedOutput::finalize_into(mac, bound.into());
 }
 
 /// The parts of an identity that the kernel does not have to compute.
@@ -188,6 +200,14 @@ impl Kept<'_> {
 
 /// The seal on a text after so many steps.
 pub(crate) fn seal(identity: &Identity, key: &RunKey, done: u64, text: &str) -> Result<String> {
+    let seal = sealed(identity, key, done, text);
+    wipe_stack();
+    seal
+}
+
+/// What this leaves on the stack is below its caller's frame.
+#[inline(never)]
+fn sealed(identity: &Identity, key: &RunKey, done: u64, text: &str) -> Result<String> {
     Ok(hex::encode(&mac(identity, key, done, text)?.finalize().into_bytes()))
 }
 

@@ -121,7 +121,7 @@ fn public_stream(seed: u128) -> Stream {
     let mut key = [0; 32];
     key[..16].copy_from_slice(&seed.to_le_bytes());
     key[16..].copy_from_slice(b"semidp ranks (1)");
-    Stream::public(key, Purpose::Candidates)
+    Stream::public(&key, Purpose::Candidates)
 }
 
 /// The candidate of a unit vector that the coins choose.

@@ -11,7 +11,7 @@ use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 use semidp_accounting::RandomSource;
 use std::fmt;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use zeroize::{Zeroize, Zeroizing};
 
 /// What a stream is for. The number is part of the address: never reuse one.
@@ -59,22 +59,22 @@ impl Randomness {
 
     /// The key of the run with this number.
     pub(crate) fn key(self, run: u64) -> Result<RunKey> {
-        let mut key = [0u8; 32];
-        match self {
-            Self::OperatingSystem => getrandom::fill(&mut key).map_err(|_| Error::NoRandomness)?,
+        RunKey::made(|key| match self {
+            Self::OperatingSystem => getrandom::fill(key).map_err(|_| Error::NoRandomness),
             Self::Seed(seed) => {
                 key[..8].copy_from_slice(&seed.to_le_bytes());
                 key[8..16].copy_from_slice(&run.to_le_bytes());
                 key[16..].copy_from_slice(b"semidp test seed");
+                Ok(())
             }
-        }
-        Ok(RunKey::from_bytes(key))
+        })
     }
 }
 
-/// The secret of one run. It is overwritten when it is dropped, and while there is one the process leaves no core dump.
+/// The secret of one run, at one place on the heap from its first byte on: what moves is a pointer. It is overwritten when it is
+/// dropped, and while there is one the process leaves no core dump.
 #[derive(Clone)]
-pub(crate) struct RunKey(Zeroizing<[u8; 32]>, WithoutDumps);
+pub(crate) struct RunKey(Box<Zeroizing<[u8; 32]>>, WithoutDumps);
 
 impl fmt::Debug for RunKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -88,15 +88,17 @@ impl RunKey {
         &self.0
     }
 
-    /// As the file has it.
-    pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(Zeroizing::new(bytes), WithoutDumps::new())
+    /// The key that `fill` writes in its place.
+    pub(crate) fn made(fill: impl FnOnce(&mut [u8; 32]) -> Result<()>) -> Result<Self> {
+        let mut key = Self(Box::new(Zeroizing::new([0; 32])), WithoutDumps::new());
+        fill(&mut key.0)?;
+        Ok(key)
     }
 
     /// A key for another purpose, which tells nothing about this one.
-    pub(crate) fn derived(&self, purpose: Purpose) -> Zeroizing<[u8; 32]> {
+    pub(crate) fn derived(&self, purpose: Purpose) -> Box<Zeroizing<[u8; 32]>> {
         let mut stream = self.stream(purpose, 0, 0);
-        let mut key = Zeroizing::new([0; 32]);
+        let mut key = Box::new(Zeroizing::new([0; 32]));
         key.chunks_exact_mut(8).for_each(|part| part.copy_from_slice(&stream.word().to_le_bytes()));
         key
     }
@@ -104,23 +106,46 @@ impl RunKey {
     /// The stream at an address: 8 bits of purpose, 32 of step, 24 of block.
     pub(crate) fn stream(&self, purpose: Purpose, step: u64, block: u64) -> Stream {
         assert!(step < 1 << 32 && block < 1 << 24, "an address out of range would repeat a stream");
-        Stream::new(*self.0, (purpose as u64) << 56 | step << 24 | block)
+        let generator = boxed_generator(&self.0, (purpose as u64) << 56 | step << 24 | block);
+        wipe_stack();
+        Stream::new(generator, true)
     }
 }
 
 /// As long as one lives, the process is not dumpable: no core dump, and no other process of the user may read its memory. Linux only.
 struct WithoutDumps;
 
-/// How many live, and whether the process was dumpable before the first.
-static WITHOUT_DUMPS: Mutex<(usize, bool)> = Mutex::new((0, false));
+struct Dumps {
+    /// How many keys live.
+    keys: usize,
+    /// Whether the process was dumpable before the first.
+    was_dumpable: bool,
+    /// Whether it stays as it is after the last.
+    is_forbidden: bool,
+}
+
+static DUMPS: Mutex<Dumps> = Mutex::new(Dumps { keys: 0, was_dumpable: false, is_forbidden: false });
+
+fn dumps() -> MutexGuard<'static, Dumps> {
+    DUMPS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From now on and until it ends, this process leaves no core dump, and no other process of the user may read its memory (Linux
+/// only). Without this call the same holds while there is a key of a run, and no longer: what rows and keys leave in memory may
+/// then be dumped. For programs that do nothing but one run; in a library it would be in the way of debuggers.
+pub fn forbid_core_dumps() {
+    let mut dumps = dumps();
+    dumps.is_forbidden = true;
+    process::forbid_dumps();
+}
 
 impl WithoutDumps {
     fn new() -> Self {
-        let mut state = WITHOUT_DUMPS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if state.0 == 0 {
-            state.1 = dumps::forbid();
+        let mut dumps = dumps();
+        if dumps.keys == 0 {
+            dumps.was_dumpable = process::forbid_dumps();
         }
-        state.0 += 1;
+        dumps.keys += 1;
         Self
     }
 }
@@ -133,37 +158,61 @@ impl Clone for WithoutDumps {
 
 impl Drop for WithoutDumps {
     fn drop(&mut self) {
-        let mut state = WITHOUT_DUMPS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        state.0 -= 1;
-        if state.0 == 0 && state.1 {
-            dumps::allow();
+        // What calls with the key left below this frame.
+        wipe_stack();
+        let mut dumps = dumps();
+        dumps.keys -= 1;
+        if dumps.keys == 0 && dumps.was_dumpable && !dumps.is_forbidden {
+            process::allow_dumps();
         }
     }
 }
 
 #[cfg(target_os = "linux")]
-mod dumps {
+mod process {
     use rustix::process::{DumpableBehavior, dumpable_behavior, set_dumpable_behavior};
 
     /// Whether they were allowed.
-    pub(super) fn forbid() -> bool {
+    pub(super) fn forbid_dumps() -> bool {
         let was = dumpable_behavior().is_ok_and(|found| found == DumpableBehavior::Dumpable);
         was && set_dumpable_behavior(DumpableBehavior::NotDumpable).is_ok()
     }
 
-    pub(super) fn allow() {
+    pub(super) fn allow_dumps() {
         // The key is gone; a process that stays closed is no worse.
         let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-mod dumps {
-    pub(super) fn forbid() -> bool {
+mod process {
+    pub(super) fn forbid_dumps() -> bool {
         false
     }
 
-    pub(super) fn allow() {}
+    pub(super) fn allow_dumps() {}
+}
+
+/// Overwrites what calls that have returned left on the stack: copies of a key in arguments, return values and spilled registers.
+/// Only frames below the caller's are reached, so whoever works with a key does it in a function that is not inlined.
+pub(crate) fn wipe_stack() {
+    // More than a stream, its refill and a MAC use together.
+    wipe_stack_by::<1024>();
+}
+
+#[inline(never)]
+fn wipe_stack_by<const WORDS: usize>() {
+    let mut below = [0u64; WORDS];
+    // The optimiser has to believe that somebody reads it.
+    std::hint::black_box(&mut below);
+}
+
+/// On the heap, where it is dropped and overwritten without having moved. What this leaves on the stack is below its caller's frame.
+#[inline(never)]
+fn boxed_generator(key: &[u8; 32], address: u64) -> Box<ChaCha20Rng> {
+    let mut generator = Box::new(ChaCha20Rng::from_seed(*key));
+    generator.set_stream(address);
+    generator
 }
 
 const BUFFERED: usize = 256;
@@ -172,29 +221,33 @@ const FIRST: usize = 32;
 
 /// A buffered stream of uniform words. Public in name only: nobody outside can make one.
 pub struct Stream {
-    generator: ChaCha20Rng,
+    generator: Box<ChaCha20Rng>,
     buffer: [u64; BUFFERED],
     next: usize,
     /// Where the next filling starts.
     start: usize,
+    /// Whether its key is to be kept.
+    is_secret: bool,
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
         self.buffer.zeroize();
+        if self.is_secret {
+            // What refills left there.
+            wipe_stack();
+        }
     }
 }
 
 impl Stream {
-    fn new(key: [u8; 32], address: u64) -> Self {
-        let mut generator = ChaCha20Rng::from_seed(key);
-        generator.set_stream(address);
-        Self { generator, buffer: [0; BUFFERED], next: BUFFERED, start: BUFFERED - FIRST }
+    fn new(generator: Box<ChaCha20Rng>, is_secret: bool) -> Self {
+        Self { generator, buffer: [0; BUFFERED], next: BUFFERED, start: BUFFERED - FIRST, is_secret }
     }
 
     /// The first stream of a key that everybody knows.
-    pub(crate) fn public(key: [u8; 32], purpose: Purpose) -> Self {
-        Self::new(key, (purpose as u64) << 56)
+    pub(crate) fn public(key: &[u8; 32], purpose: Purpose) -> Self {
+        Self::new(boxed_generator(key, (purpose as u64) << 56), false)
     }
 
     /// 64 uniform bits.
@@ -217,6 +270,10 @@ impl Stream {
         for (word, chunk) in open.iter_mut().zip(bytes.chunks_exact(8)) {
             *word = u64::from_le_bytes(chunk.try_into().expect("eight bytes"));
         }
+        // The words are the noise, and the generator may have spilled the key.
+        bytes.fill(0);
+        std::hint::black_box(bytes);
+        wipe_stack_by::<256>();
         self.next = std::mem::take(&mut self.start);
     }
 
@@ -261,7 +318,7 @@ mod tests {
     /// the zero key and stream is the well-known test vector TC1.
     #[test]
     fn the_generator_is_chacha20() {
-        let mut stream = RunKey::from_bytes([0; 32]).stream(Purpose::Noise, 0, 0);
+        let mut stream = RunKey::made(|_| Ok(())).unwrap().stream(Purpose::Noise, 0, 0);
         stream.generator.set_stream(0);
         let first = stream.word().to_le_bytes();
         assert_eq!(first, [0x76, 0xb8, 0xe0, 0xad, 0xa0, 0xf1, 0x3d, 0x90]);

@@ -5,10 +5,12 @@
 //! The header line names the columns. It is no unit, and the header of a private file is taken to be public. Blank lines before it
 //! are skipped.
 //!
-//! In a private file **every line after the header is one unit**, whatever its bytes are: replacing it by other bytes without a line
-//! break changes the cells of this unit and nothing else. So a blank line is a unit, a comment of C4.5 is one, a quoted field
-//! ends with its line at the latest, and what breaks lines is settled by the header (`\n` in a file without one). A line that is
-//! ragged, broken or longer than [`MAX_LINE_BYTES`] is a unit with missing cells.
+//! In a private file **every line after the header is one unit**, whatever its bytes are: replacing it by other bytes without `\n`
+//! changes the cells of this unit and nothing else, with one exception. If the last line lacks its final `\n` and becomes empty, it is no
+//! line any more: the bytes are then those of a file with one line less. So a blank line is a unit, a comment of C4.5 is one, and a quoted
+//! field ends with its line at the latest. `\n` ends a line, with or without a `\r` before it. A file whose header line ends with a `\r`
+//! alone is refused: were such files read, a first line that begins with `\n` would decide what ends all lines. A line that is ragged,
+//! broken or longer than [`MAX_LINE_BYTES`] is a unit with missing cells.
 //!
 //! In a public file blank lines are no rows (but in CSV of one column, where they are rows with a missing cell), nor are comments
 //! of C4.5, and a line that is too long is an error.
@@ -28,6 +30,10 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 /// Longest header line, in bytes. Chosen, not measured: sixteen bytes for each of [`MAX_COLUMNS`] names.
 const MAX_HEADER_BYTES: usize = 16 << 20;
+
+/// Why a private file is refused for its header line.
+const RETURN_ALONE: &str =
+    "its header line ends with a carriage return alone, and lines of a private file end with a line feed";
 
 /// Bytes that are read at a time.
 const BUFFER_BYTES: usize = 1 << 16;
@@ -58,7 +64,7 @@ pub(super) struct Style {
 }
 
 impl Style {
-    /// CSV with a header line, which settles what breaks lines.
+    /// CSV with a header line, which ends at any line break.
     fn csv(delimiter: u8, gzip: bool, reading: Reading) -> Self {
         let quotes = if reading.multiline { Quotes::AcrossLines { delimiter } } else { Quotes::WithinLine };
         let (line_break, role) = (LineBreak::Any, reading.role);
@@ -137,7 +143,10 @@ impl CsvFile {
         let naming = "; its columns are those that its first line names";
         let columns = Columns::in_order((0..names.count()).map(name), naming);
         if style.role == Role::Private {
-            style.line_break = lines.settle().map_err(failed)?;
+            style.line_break = LineBreak::Feed;
+            if !lines.end_at_feeds().map_err(failed)? {
+                return Err(file.unreadable(RETURN_ALONE));
+            }
         }
         style.has_one_column = columns.listed.len() == 1;
         Self::index(file, style, lines, reading.rows_per_block, |_| Ok(columns))

@@ -1,8 +1,8 @@
 //! Lines of a text file, one after the other, in bounded memory.
 //!
 //! In a private file a line is a unit, so what ends a line must not depend on the text of another line. Two rules of CSV
-//! readers break that: a quoted field that spans lines lets one line swallow those after it, and in a file that mixes `\r`
-//! and `\n` an empty line between them disappears. Private files are read by neither, unless the caller vouches for the quotes.
+//! readers break that: a quoted field that spans lines lets one line swallow those after it, and where `\r` ends a line too, a line that
+//! begins with `\n` turns the `\r` before it into `\r\n`. Private files are read by neither, unless the caller vouches for the quotes.
 
 use memchr::{memchr, memchr2};
 use std::io::{self, BufRead, Cursor, ErrorKind, Read};
@@ -18,8 +18,6 @@ pub(super) enum LineBreak {
     Any,
     /// `\n`; one `\r` before it belongs to the break.
     Feed,
-    /// `\r`, as in files of old Macintosh programs.
-    Return,
 }
 
 /// What a quote does to line breaks.
@@ -59,13 +57,11 @@ impl<R: BufRead> Lines<R> {
         Self { reader, line_break, quotes, max_bytes, position, line, is_after_return: false }
     }
 
-    /// Takes what ended the last line, read under [`LineBreak::Any`], for what ends all lines after it.
-    pub(super) fn settle(&mut self) -> io::Result<LineBreak> {
-        self.line_break = match self.is_after_return && !self.skip_feed()? {
-            true => LineBreak::Return,
-            false => LineBreak::Feed,
-        };
-        Ok(self.line_break)
+    /// Reads the lines after the last one, which was read under [`LineBreak::Any`], by [`LineBreak::Feed`]. Returns whether the last one
+    /// ended as that rule has it: not with a `\r` alone.
+    pub(super) fn end_at_feeds(&mut self) -> io::Result<bool> {
+        self.line_break = LineBreak::Feed;
+        Ok(!self.is_after_return || self.skip_feed()?)
     }
 
     /// Skips the `\n` of a `\r\n`, if it is there.
@@ -98,7 +94,6 @@ impl<R: BufRead> Lines<R> {
             let found = match (self.quotes, self.line_break) {
                 (Quotes::WithinLine, LineBreak::Any) => memchr2(b'\n', b'\r', bytes),
                 (Quotes::WithinLine, LineBreak::Feed) => memchr(b'\n', bytes),
-                (Quotes::WithinLine, LineBreak::Return) => memchr(b'\r', bytes),
                 (Quotes::AcrossLines { delimiter }, line_break) => {
                     state.end_of_record(bytes, delimiter, line_break)
                 }
@@ -143,7 +138,6 @@ impl State {
             let is_break = match line_break {
                 LineBreak::Any => matches!(byte, b'\n' | b'\r'),
                 LineBreak::Feed => byte == b'\n',
-                LineBreak::Return => byte == b'\r',
             };
             *self = match (*self, byte) {
                 (Self::Quoted, b'"') => Self::QuoteInQuoted,
@@ -208,7 +202,6 @@ mod tests {
                     Quotes::WithinLine,
                     &[(0, "a\r"), (4, "b\rc"), (8, "")],
                 ),
-                ("a\nb\r\rc", LineBreak::Return, Quotes::WithinLine, &[(0, "a\nb"), (4, ""), (5, "c")]),
                 ("\"a\nb\",c\nd\"\ne\n", LineBreak::Any, across, &[(0, "\"a\nb\",c"), (8, "d\""), (11, "e")]),
                 ("\"a\"\"\n\"\"\nb", LineBreak::Any, across, &[(0, "\"a\"\"\n\"\"\nb")]),
                 ("\"a\"x\nb", LineBreak::Feed, across, &[(0, "\"a\"x"), (5, "b")]),
@@ -224,17 +217,19 @@ mod tests {
     }
 
     #[test]
-    fn the_break_of_the_first_line_is_that_of_all() {
+    fn after_a_header_that_ends_with_a_line_feed_lines_do() {
         for (text, expected, second) in [
-            ("h\r\na\rb\n", LineBreak::Feed, "a\rb"),
-            ("h\na\rb\n", LineBreak::Feed, "a\rb"),
-            ("h\ra\nb\r", LineBreak::Return, "a\nb"),
+            ("h\r\na\rb\n", true, Some("a\rb")),
+            ("h\na\rb\n", true, Some("a\rb")),
+            ("h", true, None),
+            ("h\ra\nb\r", false, Some("a")),
+            ("h\r", false, None),
         ] {
             let mut lines = Lines::new(text.as_bytes(), 0, LineBreak::Any, Quotes::WithinLine);
             assert_eq!(lines.next().unwrap().unwrap().text, Some(&b"h"[..]));
-            assert_eq!(lines.settle().unwrap(), expected, "{text:?}");
-            assert_eq!(lines.next().unwrap().unwrap().text, Some(second.as_bytes()));
-            assert!(lines.next().unwrap().is_none());
+            assert_eq!(lines.end_at_feeds().unwrap(), expected, "{text:?}");
+            let found = lines.next().unwrap().map(|line| line.text.unwrap().to_vec());
+            assert_eq!(found.as_deref(), second.map(str::as_bytes), "{text:?}");
         }
     }
 

@@ -9,6 +9,7 @@ mod npy;
 mod npy_header;
 mod npz;
 mod parquet;
+mod parquet_pages;
 
 use crate::cell::Cells;
 use crate::{Error, Result};

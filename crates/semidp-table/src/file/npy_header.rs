@@ -138,6 +138,17 @@ impl Header {
     }
 }
 
+/// Refuses arrays that are read side by side from streams and would fill the memory together.
+pub(super) fn check_streams<'a>(headers: impl Iterator<Item = &'a Header>) -> Result<(), &'static str> {
+    let by_columns = headers.filter(|header| header.by_columns && !header.flat);
+    match by_columns.fold(0, |sum: u64, header| sum.saturating_add(header.body())) > MAX_STREAMED_BYTES {
+        true => {
+            Err("its arrays by columns (Fortran order) are larger than 512 MiB: store them by rows (C order)")
+        }
+        false => Ok(()),
+    }
+}
+
 /// A type such as `'<f8'`.
 fn element(text: &str) -> Result<(bool, Element), String> {
     let Some(text) = text.strip_prefix('\'').and_then(|text| text.split_once('\'')) else {

@@ -1,7 +1,8 @@
 //! Parquet: a row group is a block. The readers of the wanted columns stand side by side, so that a piece
 //! needs a page of each in memory and no more; columns that are not wanted are not read.
 
-use super::{CHANGED, FileColumn, FileKind, Opened, Outcome, Show, TableFile};
+use super::parquet_pages::unpacked_bytes;
+use super::{CHANGED, FAILED, FileColumn, FileKind, Opened, Outcome, Show, TableFile};
 use crate::Result;
 use crate::cell::Cells;
 use parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, Type as Physical};
@@ -12,6 +13,7 @@ use parquet::data_type::{
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::schema::types::{SchemaDescriptor, Type};
+use std::io::{BufReader, Seek, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -25,6 +27,13 @@ pub(super) struct ParquetFile {
 }
 
 const NO_PARQUET: &str = "it is not a Parquet file that can be read";
+
+/// Most memory that the pages of a row group may take at a time, one of each column and its dictionary: 512 MiB, or
+/// `MAX_UNPACKING` times the file. Chosen, not measured: writers make pages of 1 MB, some of 100 MB.
+const MAX_UNPACKED: u64 = 512 << 20;
+const MAX_UNPACKING: u64 = 8;
+const TOO_LARGE: &str =
+    "it has pages that unpack to more than 512 MiB: write it with pages of 1 MB, the default of most writers";
 
 impl ParquetFile {
     pub(super) fn open(file: Opened) -> Result<Self> {
@@ -130,6 +139,17 @@ impl TableFile for ParquetFile {
         let rows = self.bounds[block + 1] - self.bounds[block];
         let group = self.metadata.row_group(block);
         let schema = self.metadata.file_metadata().schema_descr();
+        let mut unpacked = 0u64;
+        for &column in wanted {
+            let (start, length) = guarded(|| Ok(group.column(self.leaves[column]).byte_range()))?;
+            let mut bytes = BufReader::with_capacity(1 << 10, &*file);
+            bytes.seek(SeekFrom::Start(start)).map_err(|_| FAILED)?;
+            let chunk = unpacked_bytes(bytes, length).map_err(|_| NO_PARQUET)?;
+            unpacked = unpacked.saturating_add(chunk);
+        }
+        if unpacked > MAX_UNPACKED.max(self.file.length.saturating_mul(MAX_UNPACKING)) {
+            return Err(TOO_LARGE);
+        }
         let mut readers = Vec::new();
         for &column in wanted {
             let leaf = self.leaves[column];

@@ -2,6 +2,7 @@
 
 use crate::{Error, Result, sentence};
 use flate2::read::MultiGzDecoder;
+use semidp_accounting::json;
 use serde_json::Value;
 use std::fs::File;
 use std::io::Read;
@@ -54,7 +55,8 @@ impl Kind {
             Self::Answer => {
                 let mut bytes = Vec::new();
                 File::open(path)?.take(MAX_ANSWER_BYTES).read_to_end(&mut bytes)?;
-                let found: Option<Value> = serde_json::from_slice(&bytes).ok();
+                let text = std::str::from_utf8(&bytes).ok();
+                let found: Option<Value> = text.and_then(|text| json::parse(text).ok());
                 found
                     .is_some_and(|answer| answer.get("mean").is_some() && answer.get("certificate").is_some())
             }

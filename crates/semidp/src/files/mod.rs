@@ -8,8 +8,16 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Far more than any list of events or certificate needs; keeps a wrong path from filling memory.
-const LARGEST: u64 = 64 << 20;
+/// The largest text of a parameter, in MiB; keeps a wrong path from filling memory. JSON is limited by its number of values besides.
+fn max_mebibytes(parameter: &str) -> u64 {
+    match parameter {
+        // 200,000 events.
+        "events" => 16,
+        "signer" => 1,
+        // A model or an answer with a certificate, a schema of 100,000 columns, a mean of as many.
+        _ => 64,
+    }
+}
 
 /// The text of a file, or of stdin for `-`. `parameter` names it in errors.
 pub fn read(parameter: &'static str, path: &Path) -> Result<String> {
@@ -21,13 +29,15 @@ pub fn read(parameter: &'static str, path: &Path) -> Result<String> {
         )
     };
     let mut text = String::new();
+    let mebibytes = max_mebibytes(parameter);
+    let largest = mebibytes << 20;
     let length = if path == Path::new("-") {
-        io::stdin().lock().take(LARGEST + 1).read_to_string(&mut text)
+        io::stdin().lock().take(largest + 1).read_to_string(&mut text)
     } else {
-        open(parameter, path).and_then(|file| file.take(LARGEST + 1).read_to_string(&mut text))
+        open(parameter, path).and_then(|file| file.take(largest + 1).read_to_string(&mut text))
     };
-    if length.map_err(failed)? as u64 > LARGEST {
-        return Err(failed(io::Error::other("it is larger than 64 MiB")));
+    if length.map_err(failed)? as u64 > largest {
+        return Err(failed(io::Error::other(format!("it is larger than {mebibytes} MiB"))));
     }
     Ok(text)
 }
@@ -120,14 +130,7 @@ pub fn refuse_same(files: &[(&'static str, Option<&PathBuf>)]) -> Result<()> {
     let mut known: Vec<(&'static str, &Path, PathBuf)> = Vec::new();
     for &(parameter, path) in files {
         let Some(path) = path else { continue };
-        // What does not exist yet is known by its folder.
-        let real = fs::canonicalize(path).or_else(|_| {
-            let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-            let name = path.file_name().ok_or_else(|| io::Error::other("it names no file"))?;
-            fs::canonicalize(folder).map(|folder| folder.join(name))
-        });
-        // A table in memory is no file; the path is its own.
-        let real = real.unwrap_or_else(|_| path.to_path_buf());
+        let real = real_path(path);
         for &(other, its_path, ref its_real) in &known {
             if semidp_table::shares_memory(path, its_path) {
                 return Err(Error::usage(
@@ -147,6 +150,33 @@ pub fn refuse_same(files: &[(&'static str, Option<&PathBuf>)]) -> Result<()> {
         known.push((parameter, path, real));
     }
     Ok(())
+}
+
+/// Whether two paths lead to one file, which need not exist.
+pub fn is_same(one: &Path, other: &Path) -> bool {
+    real_path(one) == real_path(other) || is_linked(one, other)
+}
+
+/// The path without links. What does not exist yet is known by its folder; a table in memory is no file, and the path is its own.
+fn real_path(path: &Path) -> PathBuf {
+    let real = fs::canonicalize(path).or_else(|_| {
+        let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+        let name = path.file_name().ok_or_else(|| io::Error::other("it names no file"))?;
+        fs::canonicalize(folder).map(|folder| folder.join(name))
+    });
+    real.unwrap_or_else(|_| path.to_path_buf())
+}
+
+/// How many names a file has in its file system, as far as that is known.
+#[cfg(unix)]
+pub fn hard_links(path: &Path) -> u64 {
+    fs::metadata(path).map_or(1, |found| std::os::unix::fs::MetadataExt::nlink(&found))
+}
+
+/// The same where the system does not say.
+#[cfg(not(unix))]
+pub fn hard_links(_: &Path) -> u64 {
+    1
 }
 
 /// Whether two names lead to one file: by hard links, which paths do not show.

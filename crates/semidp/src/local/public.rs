@@ -1,8 +1,9 @@
 //! Public rows beside reports: clipped to the ball as the vectors of private people are.
 
 use super::Setting;
-use crate::mean::for_each_row;
+use crate::mean::{Shift, for_each_row, student_quantile};
 use crate::{Error, Result};
+use semidp_accounting::local::Cap;
 use semidp_core::{BlockSource, Public};
 
 /// How much below the radius the length of a mean is taken to be at most.
@@ -13,8 +14,8 @@ const BELOW: f64 = 1.0 - 1e-9;
 pub struct PublicRows {
     count: u64,
     mean: Vec<f64>,
-    /// The sum of squared distances from the mean.
-    squares: f64,
+    /// The sum of squared distances from the mean, of each column.
+    squares: Vec<f64>,
     clipped: u64,
     largest_norm: f64,
 }
@@ -23,7 +24,8 @@ impl PublicRows {
     /// Reads the rows once; those beyond the radius are clipped to it. Without a radius nothing is clipped.
     pub fn of<S: BlockSource>(rows: &Public<S>, radius: Option<f64>) -> Result<Self> {
         let mean = vec![0.0; rows.width()];
-        let mut all = Self { count: 0, mean, squares: 0.0, clipped: 0, largest_norm: 0.0 };
+        let squares = mean.clone();
+        let mut all = Self { count: 0, mean, squares, clipped: 0, largest_norm: 0.0 };
         for_each_row(rows, |row| {
             let length = row.iter().map(|x| x * x).sum::<f64>().sqrt();
             let factor = radius.filter(|radius| length > *radius).map_or(1.0, |radius| radius / length);
@@ -32,10 +34,10 @@ impl PublicRows {
             all.largest_norm = all.largest_norm.max(length);
             let share = 1.0 / all.count as f64;
             // Welford's: no sum of squares that a large mean would drown.
-            for (mean, x) in all.mean.iter_mut().zip(row) {
+            for ((mean, squares), x) in all.mean.iter_mut().zip(&mut all.squares).zip(row) {
                 let (x, before) = (factor * x, *mean);
                 *mean += (x - before) * share;
-                all.squares += (x - before) * (x - *mean);
+                *squares += (x - before) * (x - *mean);
             }
         })?;
         Ok(all)
@@ -61,9 +63,35 @@ impl PublicRows {
         &self.mean
     }
 
+    /// The unbiased variance of each column; zeros if there is one row.
+    fn variances(&self) -> impl Iterator<Item = f64> {
+        let freedom = self.count.saturating_sub(1).max(1) as f64;
+        self.squares.iter().map(move |squares| squares / freedom)
+    }
+
+    /// Their mean minus that of this many reports, a column each; nothing from fewer than two rows.
+    ///
+    /// A coordinate of a report of a vector x in the ball has at most about the second moment R²/(m²d) + Var(x): the noise of every
+    /// randomiser here is spread over the coordinates.
+    pub fn shifts(&self, of_reports: &[f64], reports: u64, radius: f64, cap: &Cap) -> Option<Vec<Shift>> {
+        if self.count < 2 || reports == 0 {
+            return None;
+        }
+        let columns = self.mean.len().max(1) as f64;
+        let noise = radius * radius * cap.mean_square() / columns;
+        let significant = student_quantile(1.0 - 0.025 / columns, self.count - 1);
+        let columns = self.mean.iter().zip(of_reports).zip(self.variances());
+        let shift = |((public, private), variance): ((&f64, &f64), f64)| {
+            let standard_error = ((noise + variance) / reports as f64 + variance / self.count as f64).sqrt();
+            let estimate = public - private;
+            Shift { estimate, standard_error, is_significant: estimate.abs() > significant * standard_error }
+        };
+        Some(columns.map(shift).collect())
+    }
+
     /// The root of the total variance, if it can be told: from two rows that are not the same.
     pub fn std(&self) -> Option<f64> {
-        let std = (self.squares / self.count.saturating_sub(1).max(1) as f64).sqrt();
+        let std = self.variances().sum::<f64>().sqrt();
         (self.count >= 2 && std > 0.0).then_some(std)
     }
 

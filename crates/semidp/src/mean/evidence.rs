@@ -330,7 +330,7 @@ fn exponential_allowance(count: usize) -> f64 {
 }
 
 /// The largest share p at which at most `beyond` of `rows` rows lie beyond with probability `miss`.
-fn upper_share(beyond: usize, rows: usize, miss: f64) -> f64 {
+pub(super) fn upper_share(beyond: usize, rows: usize, miss: f64) -> f64 {
     if beyond >= rows {
         return 1.0;
     }

@@ -4,11 +4,11 @@
 //! [`ClippedMoments`], one event; all that follows is post-processing: means, variances, unreadable and clipped counts, the shift, the point
 //! estimate ([`combine`]) and the interval ([`Intervals`]).
 
-use super::clipping::{Clipped, ClippingModel, MAX_COUNTED_SHARE, Observed};
+use super::clipping::{Clipped, ClippingModel, Explained, Observed};
 use super::interval::{half_width, normal_quantile, student_quantile};
 use super::law::stated_at;
 use super::shift::{ErrorLaw, Intervals, Pair, combine, predicted_errors, unit_variance};
-use super::{Evidence, Law, Problem, Request};
+use super::{Clip, Evidence, Law, Problem, Request};
 use crate::{Error, Result};
 use semidp_accounting::{NoiseMultiplier, PrivacyBudget, Provenance};
 use semidp_core::{
@@ -28,6 +28,15 @@ pub enum Assumption {
 
 /// The sentence for certificates and answers.
 pub const SAME_POPULATION: &str = "public and private rows come from the same population";
+/// What intervals take for granted about rows beyond the radius, where the public rows show how many there are: for certificates and answers.
+pub const TAIL_OF_PUBLIC_ROWS: &str = "private rows beyond the radius are no more and no further out than the tail of the public rows lets expect";
+/// The same where the radius is said to hold every row.
+pub const NONE_BEYOND_RADIUS: &str = "no private row lies further from the centre than the radius";
+
+/// The sentence for a clip: one whose bias was learned, or one that is said to have none.
+pub(super) fn clipping_assumption(clip: Clip) -> &'static str {
+    if clip.bias > 0.0 { TAIL_OF_PUBLIC_ROWS } else { NONE_BEYOND_RADIUS }
+}
 
 /// Variance that is estimated with relative variance r² is enlarged by this times r²: a normal interval whose variance has relative
 /// standard deviation r loses about 0.14·r² of its coverage at 95 %, and enlarging the variance by x regains 0.115·x.
@@ -37,6 +46,13 @@ const COUNTED: f64 = 4.0;
 /// The share of the radius that the squares take, τ, is at most this: the clip norm grows by at
 /// most 15 %; where noise is a small part of the error, larger scales cost nothing.
 const LARGEST_SQUARES: (f64, f64) = (0.55, 0.15);
+
+/// Why no column has an interval: the test of [`JointEstimate::is_clipped`],
+const TOO_MANY_CLIPPED: &str = "more private rows lie beyond the radius than the public rows explain, at a distance that no data show, and \
+                                what clipping took off them is not known: the mean is pulled towards the centre; a larger --radius mends it";
+/// or a model that cannot exclude it.
+const PERHAPS_CLIPPED: &str = "many private rows lie beyond the radius, or may for all that this budget shows, and what clipping took off them is not known: \
+                               the mean may be pulled towards the centre; a larger radius or budget mends it";
 
 /// A joint release that is ready to run. Made from counts, public rows and a budget alone.
 #[derive(Debug, Clone, PartialEq)]
@@ -190,19 +206,15 @@ impl JointPlan {
         candidates.min_by(|a, b| width(*a).total_cmp(&width(*b))).unwrap_or(most)
     }
 
-    /// The scale of the count of clipped rows. Larger scales count better and shorten clipped rows more: it is the one that counts to within
-    /// 10 % of the private rows (two standard errors), unless rows that public data did not show would then cost more than a tenth of the
-    /// standard deviation of the noise.
+    /// The scale of the count of clipped rows. Larger scales count better and shorten clipped rows more: it is the one at which shortening the
+    /// rows that public data did not show beyond the radius, but may be there, costs a tenth of the standard deviation of the noise.
     fn best_clipped_scale(&self) -> f64 {
         let rows = self.problem.private_rows().max(1) as f64;
         let noise = self.noise_std_on_sum() / self.radius() / rows;
-        let wanted = 2.0 * noise * (self.public.len() as f64).sqrt() / 0.1;
         let shortening = (0.1 * noise / self.unseen_share.max(1e-12)).min(1.0);
         match self.law {
-            Law::Laplace => wanted.min(shortening).clamp(0.05, 0.3),
-            Law::Gaussian | Law::KNorm => {
-                wanted.min((shortening * (2.0 - shortening)).sqrt()).clamp(0.2, 0.6)
-            }
+            Law::Laplace => shortening.clamp(0.05, 0.3),
+            Law::Gaussian | Law::KNorm => (shortening * (2.0 - shortening)).sqrt().clamp(0.2, 0.6),
         }
     }
 
@@ -386,6 +398,7 @@ impl JointPlan {
         if self.assumption == Assumption::SamePopulation {
             certificate.assumptions.push(SAME_POPULATION.into());
         }
+        certificate.assumptions.push(clipping_assumption(self.law.clip(&self.problem)).into());
         Ok(release)
     }
 
@@ -440,10 +453,6 @@ impl JointPlan {
             estimate: clipped_columns.iter().map(|column| column.estimate).sum(),
             standard_error: noise / scales.clipped * (d as f64).sqrt(),
         };
-        let expected = self.clipped_share * rows;
-        let too_many = clipped_rows.estimate - 3.0 * clipped_rows.standard_error - expected;
-        let is_clipped = too_many > 0.0;
-        // Beyond what the public rows let expect, the bias grows with the rows.
         let columns: Vec<Measured> = (0..d)
             .map(|j| {
                 let unreadable = count(unreadable[j], scales.unreadable);
@@ -482,7 +491,11 @@ impl JointPlan {
                 }
             })
             .collect();
-        let model = self.model_of(&columns, is_clipped, clipped_rows, scales);
+        let model = self.model_of(&columns, clipped_rows, scales);
+        let of_public =
+            Explained { share: self.clipped_share - self.unseen_share, at_most: self.clipped_share };
+        let explained = model.as_ref().map_or(of_public, |model| model.explained);
+        let is_clipped = explained.is_exceeded(clipped_rows, rows);
         let biases = self.clip_biases_of(
             &columns,
             model.as_ref(),
@@ -502,9 +515,11 @@ impl JointPlan {
             Assumption::SamePopulation => (pairs.iter().map(Pair::pooled).collect(), "pooled"),
         };
         let mut intervals = Intervals::new(confidence);
-        let is_cut_off = model.is_none()
-            || is_clipped
-                && clipped_rows.estimate - 2.0 * clipped_rows.standard_error > MAX_COUNTED_SHARE * rows;
+        let status = match &model {
+            _ if is_clipped => Some(TOO_MANY_CLIPPED),
+            None => Some(PERHAPS_CLIPPED),
+            Some(_) => None,
+        };
         // Where public rows are few, their variance is hardly known.
         let freedom = self.problem.public_rows().max(2) - 1;
         let significant = student_quantile(1.0 - 0.025 / d as f64, freedom);
@@ -554,13 +569,10 @@ impl JointPlan {
                     Assumption::Nothing => found.law.variance().sqrt(),
                     Assumption::SamePopulation => pair.pooled_variance().sqrt(),
                 }),
-                interval: (!is_cut_off).then_some([low, high]),
+                interval: status.is_none().then_some([low, high]),
                 shift,
                 unreadable,
-                status: is_cut_off.then_some(
-                    "many private rows lie beyond the radius, or may for all that this budget shows, and what clipping took off them is not known: \
-                     the mean may be pulled towards the centre; a larger radius or budget mends it",
-                ),
+                status,
             }
         });
         JointEstimate {
@@ -574,18 +586,17 @@ impl JointPlan {
     }
 
     /// Private rows as shifted and stretched public ones; `None` where too many of them may be clipped. A radius that the user gave and that
-    /// holds all public rows is trusted unless clearly more private rows were clipped than expected.
-    fn model_of(
-        &self,
-        columns: &[Measured],
-        is_clipped: bool,
-        clipped_rows: Estimated,
-        scales: &Sums,
-    ) -> Option<Clipped> {
+    /// holds all public rows is trusted to hold all private rows: it explains none beyond it.
+    fn model_of(&self, columns: &[Measured], clipped_rows: Estimated, scales: &Sums) -> Option<Clipped> {
         let d = columns.len();
         let rows = self.problem.private_rows() as f64;
-        if self.law.clip(&self.problem).bias <= 0.0 && !is_clipped {
-            return Some(Clipped { bias: vec![0.0; d], offset: 0.0, stretch: 1.0 });
+        if self.law.clip(&self.problem).bias <= 0.0 {
+            return Some(Clipped {
+                bias: vec![0.0; d],
+                offset: 0.0,
+                stretch: 1.0,
+                explained: Explained::NONE,
+            });
         }
         let of = |value: fn(&Found) -> f64| -> Vec<f64> {
             columns.iter().map(|column| column.found.as_ref().map_or(0.0, value)).collect()
@@ -761,7 +772,8 @@ pub struct JointEstimate {
     pub clipped_rows: Estimated,
     /// The same, each row divided among columns by their shares of its squared distance.
     pub clipped_columns: Vec<Estimated>,
-    /// Whether clearly more private rows were clipped than the public rows let expect.
+    /// Whether clearly more private rows were clipped than the public rows, moved to the released mean, explain; with a radius of the user's
+    /// that holds all public rows, than none. No column has an interval then.
     pub is_clipped: bool,
     /// What intervals are widened by on each side: the bias of clipping, as far as the public rows show it, and the grid.
     pub clip_bias: f64,
@@ -836,11 +848,15 @@ mod tests {
         for name in ["shift-robust-gaussian", "shift-robust-laplace", "shift-robust-k-norm"] {
             for (shift, holes) in [(0.0, 0.0), (0.3, 0.0), (1.0, 0.0), (0.5, 0.67)] {
                 let trials = 30;
-                let mut missed = 0.0;
+                let (mut missed, mut withheld) = (0.0, 0);
                 for seed in 0..trials {
                     let found = estimate(name, Assumption::Nothing, shift, seed, holes);
                     for column in &found.columns {
-                        let [low, high] = column.interval.unwrap();
+                        let Some([low, high]) = column.interval else {
+                            assert!(found.is_clipped);
+                            withheld += 1;
+                            continue;
+                        };
                         missed += f64::from(u8::from(low > 0.0 || high < 0.0));
                         let gap = column.shift.unwrap();
                         // Seven standard errors; one estimated from 100 skewed rows may be 30 % too small.
@@ -852,6 +868,8 @@ mod tests {
                         (cells.estimate - 1500.0 * holes).abs() < 30.0 * cells.standard_error + 130.0 * holes
                     );
                 }
+                // Public rows that are shifted explain fewer clipped rows for certain than there are.
+                assert!(withheld <= 15, "{name} {shift} {holes}: {withheld} of 90 withheld");
                 let count = 3.0 * trials as f64;
                 // 6.5 standard deviations of a share, tripled in variance: the columns of a trial may miss together.
                 let bound = 0.05 + 6.5 * (3.0 * 0.05 * 0.95 / count).sqrt();
@@ -891,6 +909,56 @@ mod tests {
             });
             // Five in a hundred, and 6.5 standard deviations.
             assert!(misses.count() <= 11, "{shift} {spread}");
+        }
+    }
+
+    /// Clipped rows at a distance that no data show: incomes that are top-coded in public rows only, a tenth of the private rows from a law of
+    /// ten times the mean, and skewed private rows beside even public ones. Their number shows it, and there is no interval; before, none of
+    /// the intervals held the mean.
+    #[test]
+    fn more_clipped_rows_than_public_rows_explain_leave_no_interval() {
+        let income = |coins: &mut Coins| (10.5 + 0.9 * coins.row(0.0)[0]).exp();
+        let poisson = |coins: &mut Coins, mean: f64| {
+            let (mut count, mut product) = (0.0, coins.uniform());
+            while product > (-mean).exp() {
+                product *= coins.uniform();
+                count += 1.0;
+            }
+            count
+        };
+        for law in ["top-coded", "mixture", "skewed", "the same"] {
+            let trials = 20;
+            let (mut withheld, mut noted) = (0, 0);
+            for seed in 0..trials {
+                let mut coins = Coins(5 + seed * 7919);
+                let mut draw = |is_public: bool| match law {
+                    "top-coded" if is_public => income(&mut coins).min(80_000.0),
+                    "top-coded" | "the same" => income(&mut coins),
+                    "mixture" if !is_public && coins.uniform() < 0.1 => poisson(&mut coins, 30.0),
+                    "mixture" => poisson(&mut coins, 3.0),
+                    _ if is_public => 3.0 * coins.uniform(),
+                    _ => (1.2 * coins.row(0.0)[0]).exp(),
+                };
+                let public: Vec<f64> = (0..200).map(|_| draw(true)).collect();
+                let private: Vec<f64> = (0..3000).map(|_| draw(false)).collect();
+                let evidence = Evidence::of(&Public(DenseTable::new(public, 1).unwrap())).unwrap();
+                let request = request("shift-robust-gaussian");
+                let plan = JointPlan::best(&request, Assumption::Nothing, &evidence, 3000).unwrap().unwrap();
+                let rows = Private::new(DenseTable::new(private, 1).unwrap());
+                let session = Session::new(rows, Adjacency::ReplaceOne).unwrap();
+                let session = session.with_randomness(Randomness::Seed(seed)).with_threads(1);
+                let centre = Public(evidence.mean().to_vec());
+                let release = plan.release(&session, &centre, &centre, 0.95).unwrap();
+                assert!(release.certificate.assumptions.contains(&TAIL_OF_PUBLIC_ROWS.to_string()));
+                withheld += usize::from(release.value.columns[0].interval.is_none());
+                noted += usize::from(release.value.is_clipped);
+            }
+            // One test for both.
+            assert_eq!(withheld, noted, "{law}");
+            match law {
+                "the same" => assert!(withheld <= 4, "{withheld}"),
+                _ => assert!(withheld >= 18, "{law}: {withheld}"),
+            }
         }
     }
 

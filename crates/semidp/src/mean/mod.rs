@@ -59,7 +59,10 @@ pub use estimate::{Errors, Request, errors};
 pub use evidence::Evidence;
 pub(crate) use evidence::for_each_row;
 pub use interval::{half_width, normal_quantile, student_quantile};
-pub use joint::{Assumption, ColumnEstimate, Estimated, JointEstimate, JointPlan, SAME_POPULATION, Shift};
+pub use joint::{
+    Assumption, ColumnEstimate, Estimated, JointEstimate, JointPlan, NONE_BEYOND_RADIUS, SAME_POPULATION,
+    Shift, TAIL_OF_PUBLIC_ROWS,
+};
 pub use law::Law;
 pub use plan::{Plan, cheapest, plan_all, plan_named, plan_weighted};
 pub use problem::{Clip, Problem, Target};

@@ -1,6 +1,6 @@
 //! Carrying out a plan on private rows.
 
-use super::joint::SAME_POPULATION;
+use super::joint::{SAME_POPULATION, clipping_assumption};
 use super::law::{ADJACENCY, stated_at};
 use super::plan::Plan;
 use super::{Law, Target};
@@ -98,14 +98,14 @@ impl Plan {
         }
     }
 
-    /// The public rows stand for the private ones, unless there are rows of one kind only or the rows themselves are meant.
+    /// The public rows stand for the private ones, unless there are rows of one kind only or the rows themselves are meant; and rows beyond
+    /// the radius are what the bias of clipping makes of them.
     fn assumptions(&self) -> Vec<String> {
         let problem = self.problem();
         let is_mixed = problem.private_rows() > 0 && problem.public_rows() > 0;
-        match problem.target() {
-            Target::Population if is_mixed => vec![SAME_POPULATION.into()],
-            _ => Vec::new(),
-        }
+        let same = (is_mixed && problem.target() == Target::Population).then_some(SAME_POPULATION);
+        let clipping = self.noise().map(|noise| clipping_assumption(noise.clip));
+        same.into_iter().chain(clipping).map(String::from).collect()
     }
 
     /// ε = 0: no private row was read.

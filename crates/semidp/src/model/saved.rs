@@ -82,8 +82,12 @@ impl SavedModel {
         let malformed = |reason: &str| Error::MalformedModel { reason: reason.into() };
         // Not the parser's words, which quote the text: somebody may give the wrong file.
         let mut value = json::parse(text).map_err(|error| {
-            let what = if error.is_data() { "a key occurs twice in one object" } else { "not JSON" };
-            malformed(&format!("{what}, line {} column {}", error.line(), error.column()))
+            let (what, place) = match &error {
+                json::Error::NotJson(place) => ("not JSON", place),
+                json::Error::RepeatedKey(place) => ("a key occurs twice in one object", place),
+                json::Error::TooManyValues { .. } => return malformed(&error.to_string()),
+            };
+            malformed(&format!("{what}, line {} column {}", place.line(), place.column()))
         })?;
         match value.get("format").and_then(Value::as_str) {
             Some(FORMAT) => {}
@@ -186,7 +190,8 @@ mod tests {
         let model = Model::zero(4, 1, true).with_weights(vec![0.1, -1.0 / 3.0, 1e-300, 2.0, f64::MAX]);
         let delta = Delta::new(0.0).unwrap();
         let certificate =
-            Certificate::issue(Vec::new(), Adjacency::ReplaceOne, Trust::Central, delta, "none").unwrap();
+            Certificate::issue(Vec::new(), Adjacency::ReplaceOne, Trust::Central, delta, "custom: none")
+                .unwrap();
         SavedModel::new(&columns, &model, "squared", "throw-away", certificate)
     }
 

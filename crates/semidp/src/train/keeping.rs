@@ -228,14 +228,11 @@ fn read(path: &Path) -> io::Result<Option<String>> {
     let mut file = files::open_own(path, OpenOptions::new().read(true))?;
     let mut first = Vec::new();
     Read::by_ref(&mut file).take(64).read_to_end(&mut first)?;
-    if first.len() < 64 || !checkpoint::may_begin(&first) {
+    let first = first.as_slice();
+    if first.len() < 64 || !checkpoint::may_begin(first) {
         return Ok(None);
     }
-    let mut text = String::from_utf8(first).map_err(io::Error::other)?;
-    if file.take(LARGEST).read_to_string(&mut text)? as u64 == LARGEST {
-        return Err(io::Error::other("it is too large"));
-    }
-    Ok(Some(text))
+    files::read_text(first.chain(file), LARGEST).map(Some)
 }
 
 fn refused(path: &Path, reason: &str) -> Error {

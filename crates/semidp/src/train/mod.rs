@@ -63,7 +63,7 @@ pub use checkpoint::{Fact, difference};
 pub use curvature::{Curvature, curvature};
 pub use directions::Directions;
 pub use dp_sgd::DpSgd;
-pub use gain::OptimalGain;
+pub use gain::{DOUBTED, OptimalGain, PUBLIC_DATA};
 pub use gradient::PublicGradient;
 pub use keeping::Keeping;
 pub use local::{LdpSgd, LocalAuto, Schedule, SemiLdpGain, SemiLdpSgd};

@@ -275,9 +275,15 @@ impl Aggregation {
             Some(skipped) => Some(SkippedReports::of(skipped, all, mean.as_deref(), public_mean, &weight)?),
         };
         let clipped = public.as_ref().map_or(0, PublicRows::clipped);
+        let shifts = public.as_ref().zip(mean.as_deref());
+        let shifts = shifts.and_then(|(public, mean)| public.shifts(mean, all.len(), radius, all.cap()));
+        // The expected square of the noise and of sampling is not length.
+        let square = mean.iter().flatten().map(|x| x * x).sum::<f64>();
+        let noise = radius * radius * all.cap().mean_square() / all.len() as f64;
+        let length = (square - noise).max(0.0).sqrt() / radius;
         let estimate =
             Estimate::of_reports(estimate, chosen, offers, all, count, (setting.std(), known), skipped)?;
-        Ok(estimate.with_clipped(clipped))
+        Ok(estimate.with_clipped(clipped).with_findings(shifts, length))
     }
 
     fn chosen(&self, offers: &[Combination]) -> Result<Combination, Failure> {

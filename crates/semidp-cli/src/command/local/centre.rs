@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use semidp::files;
 use semidp::local::fingerprint;
+use semidp_accounting::json;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +20,13 @@ impl Centre {
     /// Reads a list of numbers, or the `mean` of an answer of semidp.
     pub fn read(path: &Path) -> Result<Self, Failure> {
         let text = files::read("centre", path)?;
-        let value: Value = serde_json::from_str(&text).map_err(|_| refused(path, "be JSON"))?;
+        let value = json::parse(&text).map_err(|error| match error {
+            json::Error::TooManyValues { most } => {
+                refused(path, &format!("have at most {most} JSON values and keys"))
+            }
+            json::Error::RepeatedKey(_) => refused(path, "have each key once in each object"),
+            json::Error::NotJson(_) => refused(path, "be JSON"),
+        })?;
         let list = value.get("mean").unwrap_or(&value).as_array();
         let list = list.ok_or_else(|| refused(path, "be a list of numbers, or hold one as `mean`"))?;
         let numbers: Option<Vec<f64>> = list.iter().map(Value::as_f64).collect();

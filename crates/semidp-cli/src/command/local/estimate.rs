@@ -2,16 +2,21 @@
 
 use super::centre::Centre;
 use super::reports::Skipped;
+use crate::command::mean::shift_json;
 use crate::failure::Failure;
 use crate::number::{count, exact, nearest};
 use crate::output::Output;
 use crate::report::bound;
 use crate::table;
 use semidp::local::{Aggregate, Combination, Header, PublicRows};
+use semidp::mean::{SAME_POPULATION, Shift};
 use semidp_accounting::local::randomizer_named;
 use semidp_accounting::{Adjacency, Arithmetic, Certificate, Delta, Provenance, RandomSource, Trust};
 use semidp_core::{Randomizer, Randomness};
 use serde_json::{Value, json};
+
+/// A mean of rows in a ball that is longer than this part of the radius is that of rows most of which lie near its border. Chosen, not measured.
+const NEAR_RADIUS: f64 = 0.9;
 
 /// Where the standard deviation of rows came from.
 #[derive(Clone, Copy, PartialEq)]
@@ -92,6 +97,10 @@ pub struct Estimate {
     /// How far one person could have moved the mean, by any report at all.
     influence: f64,
     std: Option<(f64, Known)>,
+    /// Public minus private mean, a column each.
+    shifts: Option<Vec<Shift>>,
+    /// The length of the mean of reports over the radius, without what noise adds to it.
+    length: f64,
     /// None where an invalid line refuses the whole.
     skipped: Option<SkippedReports>,
     certificate: Certificate,
@@ -124,8 +133,16 @@ impl Estimate {
                 None => chosen.private_weight * all.influence(),
             },
             std: Some(std),
+            shifts: None,
+            length: 0.0,
             skipped,
-            certificate: certificate(all, std)?,
+            certificate: {
+                let mut certificate = certificate(all, std)?;
+                if public > 0 && chosen.private_weight < 1.0 {
+                    certificate.assumptions.push(SAME_POPULATION.into());
+                }
+                certificate
+            },
         })
     }
 
@@ -147,6 +164,8 @@ impl Estimate {
             clipped: 0,
             influence: 0.0,
             std,
+            shifts: None,
+            length: 0.0,
             skipped: None,
             certificate: Certificate::issue(
                 Vec::new(),
@@ -177,6 +196,76 @@ impl Estimate {
         Self { clipped, ..self }
     }
 
+    /// With what reports show of a shift, and of how near the radius their mean is.
+    pub fn with_findings(self, shifts: Option<Vec<Shift>>, length: f64) -> Self {
+        Self { shifts, length, ..self }
+    }
+
+    /// Whether public rows stand for private ones.
+    fn is_pooled(&self) -> bool {
+        self.certificate.assumptions.iter().any(|one| one == SAME_POPULATION)
+    }
+
+    /// The mean of what.
+    fn estimand(&self) -> &'static str {
+        match (self.reports > 0, self.is_pooled()) {
+            (false, _) => "the mean of the population of the public rows",
+            (true, false) => "the mean of the population of the private rows, of rows clipped to the radius",
+            (true, true) => {
+                "the mean of the population of the private rows, assumed to be that of the public rows, of rows clipped to the radius"
+            }
+        }
+    }
+
+    /// What the predicted error takes for granted.
+    fn predicted_mse_assumes(&self) -> &'static str {
+        match self.std {
+            _ if self.is_pooled() => SAME_POPULATION,
+            Some((_, Known::Public)) if self.reports > 0 => SAME_POPULATION,
+            Some((_, Known::Worst)) => "nothing: it is that of the worst rows within the radius",
+            _ => "rows are drawn independently, with the standard deviation given",
+        }
+    }
+
+    /// Warnings, from reports and public rows alone.
+    fn warnings(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let shifts = self.shifts.iter().flatten().enumerate();
+        let shifted: Vec<String> = shifts
+            .filter(|(_, shift)| shift.is_significant)
+            .map(|(j, _)| self.columns.as_ref().map_or_else(|| format!("x{j}"), |names| names[j].clone()))
+            .collect();
+        if !shifted.is_empty() {
+            let verdict = match self.is_pooled() {
+                true => {
+                    "this answer assumes that they do not, so its mean and predicted error are wrong there: give --estimator ldp, or \
+                     leave out --public"
+                }
+                false => "this mean rests on the reports alone, but its predicted error uses public rows",
+            };
+            found.push(format!(
+                "public and private rows differ by more than chance in {}: {verdict}",
+                shifted.join(", ")
+            ));
+        }
+        if self.length > NEAR_RADIUS {
+            found.push(format!(
+                "the mean of the reports lies at {}% of the radius: many rows may lie beyond it and were clipped, and the mean is that of \
+                 clipped rows; ask for reports with a larger --radius, or a --centre near the rows",
+                nearest((100.0 * self.length).min(100.0).round(), 3)
+            ));
+        }
+        if 2 * self.clipped > self.public {
+            found.push(format!(
+                "{} of {} public rows are beyond the radius of the reports and were clipped: the mean is that of clipped rows, \
+                 and predicted_mse is about that mean; ask for reports with a larger --radius, or a --centre near the rows",
+                count(self.clipped),
+                count(self.public)
+            ));
+        }
+        found
+    }
+
     /// With names for its numbers.
     pub fn named(self, columns: Option<Vec<String>>) -> Self {
         Self { columns, ..self }
@@ -192,7 +281,12 @@ impl Estimate {
         Ok(json!({
             "columns": self.columns,
             "mean": self.mean,
+            "estimand": self.estimand(),
+            "assumptions": self.certificate.assumptions,
             "predicted_mse": self.predicted_mse,
+            "predicted_mse_assumes": self.predicted_mse_assumes(),
+            "shift": self.shifts.as_ref().map(|shifts| shifts.iter().copied().map(shift_json).collect::<Vec<_>>()),
+            "notes": self.warnings(),
             "estimator": self.estimator,
             "estimators": offers.collect::<Vec<Value>>(),
             "reports": self.reports,
@@ -227,12 +321,20 @@ impl Estimate {
             vec![name, nearest(*mean, 6)]
         });
         let mse = self.predicted_mse.map_or_else(|| "not known".into(), |mse| nearest(mse, 4));
-        let mut points = vec![format!(
-            "Estimated by {} from {} reports and {} public rows; predicted mean squared error {mse}.",
-            self.estimator,
-            count(self.reports),
-            count(self.public)
-        )];
+        let assumes = self.predicted_mse_assumes();
+        let mut points = vec![
+            format!("Estimated: {}.", self.estimand()),
+            format!(
+                "By {} from {} reports and {} public rows; predicted mean squared error {mse}, which assumes {}{assumes}.",
+                self.estimator,
+                count(self.reports),
+                count(self.public),
+                if assumes.starts_with("nothing") { "" } else { "that " }
+            ),
+        ];
+        for assumption in &self.certificate.assumptions {
+            points.push(format!("Assumed, and not checked: {assumption}."));
+        }
         match &self.header {
             Some(header) => {
                 let arithmetic = match self.certificate.arithmetic {
@@ -279,14 +381,7 @@ impl Estimate {
         if self.header.is_none() {
             output.note("there are no reports: the public rows answer alone, and nothing was clipped");
         }
-        if 2 * self.clipped > self.public {
-            output.warn(&format!(
-                "{} of {} public rows are beyond the radius of the reports and were clipped: the mean is that of clipped rows, \
-                 and predicted_mse is about that mean; ask for reports with a larger --radius, or a --centre near the rows",
-                count(self.clipped),
-                count(self.public)
-            ));
-        }
+        self.warnings().iter().for_each(|warning| output.warn(warning));
         if self.reports > 0 && self.std.is_some_and(|(_, known)| known == Known::Worst) {
             output.note(
                 "the predicted error is that of the worst rows: two public rows that differ, or --std, say more",

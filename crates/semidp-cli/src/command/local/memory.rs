@@ -12,7 +12,7 @@
 
 use super::seal::{Head, Key, NO_SEAL, Running};
 use crate::failure::Failure;
-use semidp::files::cannot_write;
+use semidp::files::{cannot_write, hard_links, is_same};
 use crate::output::Output;
 use semidp::local::Header;
 use semidp_accounting::{Arithmetic, RandomSource};
@@ -73,20 +73,45 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Beside the data: beside the file that a link leads to, so that people are remembered under every name of it, but where one lies
-    /// beside the link already.
+    /// Where the reports of these data are remembered unless `--memory` says otherwise: beside the data. For a symbolic link that is
+    /// beside the file that it leads to, so that people are remembered under every name of it, but where a memory lies beside the link
+    /// already.
     pub fn default_path(data: &Path) -> PathBuf {
-        let beside = |data: &Path| {
-            let mut name = data.file_name().unwrap_or_default().to_os_string();
-            name.push(".memory");
-            data.with_file_name(name)
-        };
-        let (named, is_link) = (beside(data), data.is_symlink());
-        let is_there = [&named, &Key::path(&named)].iter().any(|path| fs::symlink_metadata(path).is_ok());
-        match fs::canonicalize(data) {
-            Ok(real) if is_link && !is_there => beside(&real),
-            _ => named,
+        let places = default_places(data);
+        let found = places.iter().find(|place| is_there(place));
+        found.or(places.last()).cloned().unwrap_or_default()
+    }
+
+    /// Refuses a memory that would let these people report a second time as if it were the first, as far as that can be known: where
+    /// another memory lies beside the data, and where the data have hard links, beside one of which another memory may lie.
+    pub fn refuse_second(data: &Path, named: Option<&Path>, path: &Path) -> Result<(), Failure> {
+        let places = default_places(data);
+        let found: Vec<&PathBuf> = places.iter().filter(|place| is_there(place)).collect();
+        if let Some(other) = found.iter().find(|other| !is_same(other, path)) {
+            return Err(Failure::input(
+                format!(
+                    "{OPTION}: what these people reported is remembered in {}, and {} is another memory",
+                    other.display(),
+                    path.display()
+                ),
+                format!(
+                    "--memory {} uses it; or move it and its key: to another place that --memory names, or away if it is of other \
+                     people",
+                    other.display()
+                ),
+            ));
         }
+        let links = hard_links(data);
+        if named.is_none() && found.is_empty() && links > 1 {
+            return Err(Failure::input(
+                format!(
+                    "--data: {} has {links} hard links, and what its rows reported may be remembered beside another one",
+                    data.display()
+                ),
+                "--memory FILE names the memory, the same one under every name of the data; it lies beside the name that reported first",
+            ));
+        }
+        Ok(())
     }
 
     /// Opens the file, or makes it, and waits for other runs that have it. A memory without seals is refused, or sealed as it is if it is
@@ -403,6 +428,22 @@ impl Memory {
              who never reported",
         )
     }
+}
+
+/// Where a memory of these data lies by default: beside the name, and beside the file if the name is a symbolic link.
+fn default_places(data: &Path) -> Vec<PathBuf> {
+    let beside = |data: &Path| {
+        let mut name = data.file_name().unwrap_or_default().to_os_string();
+        name.push(".memory");
+        data.with_file_name(name)
+    };
+    let real = fs::canonicalize(data).ok().filter(|_| data.is_symlink());
+    [Some(beside(data)), real.map(|real| beside(&real))].into_iter().flatten().collect()
+}
+
+/// Whether a memory, or its key, is at this place.
+fn is_there(memory: &Path) -> bool {
+    [memory, &Key::path(memory)].iter().any(|path| fs::symlink_metadata(path).is_ok())
 }
 
 /// The key says that people reported, and the memory does not.

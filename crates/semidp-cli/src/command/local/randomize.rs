@@ -125,6 +125,7 @@ impl Randomize {
             ("memory", Some(&path)),
             ("memory", Some(&key_path)),
         ])?;
+        Memory::refuse_second(&self.data, self.memory.as_deref(), &path)?;
         // What cannot be read or written should be known before anything is drawn or remembered.
         let centre = self.centre.as_deref().map(Centre::read).transpose()?;
         let wishes = Wishes {

@@ -20,6 +20,7 @@ use clap::{Args, ValueEnum};
 use data::Data;
 use method::Method;
 use result::Estimate;
+pub use result::shift_json;
 use semidp::mean::{Assumption, Request};
 use semidp::strength::budget_notes;
 use semidp_accounting::Adjacency;

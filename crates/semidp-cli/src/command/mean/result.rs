@@ -8,12 +8,15 @@ use crate::output::Output;
 use crate::report::bound;
 use crate::table;
 use semidp::mean::{
-    Errors, Estimated, Evidence, JointEstimate, JointPlan, Law, Plan, Problem, SAME_POPULATION, Shift,
-    Target, student_quantile,
+    Errors, Estimated, Evidence, JointEstimate, JointPlan, Law, NONE_BEYOND_RADIUS, Plan, Problem,
+    SAME_POPULATION, Shift, Target, student_quantile,
 };
 use semidp_accounting::{Arithmetic, Certificate, PrivacyBudget, RandomSource};
 use semidp_core::Release;
 use serde_json::{Value, json};
+
+/// With fewer public rows more than 5 % of the private rows may lie beyond all of them, at 95 % confidence.
+const FEW_PUBLIC_ROWS: u64 = 59;
 
 /// What was released, in the coordinates of the rows.
 pub enum Outcome {
@@ -268,23 +271,51 @@ impl Estimate {
         self.evidence.as_ref().map(|evidence| evidence.clipped_share(law, radius))
     }
 
-    /// What intervals of a joint release take for granted about clipping.
-    fn allowance(&self) -> Option<&'static str> {
-        let Outcome::Joint { plan, .. } = &self.outcome else { return None };
-        Some(match plan.law().clip(plan.problem()).bias > 0.0 {
-            true => {
-                "intervals allow for clipping as far as the tail of the public rows shows it: where private rows have a heavier one, they \
-                 hold the mean less often than stated"
-            }
-            false => {
-                "intervals take for granted that no private row lies further from the centre than the radius"
-            }
+    /// What intervals take for granted beyond the laws of noise and sampling.
+    fn allowance(&self) -> String {
+        let (Some(law), Some(clip_norm)) = (self.law(), self.clip_norm()) else {
+            return "intervals take for granted that the public rows show the tail of their population: rare values further out than any \
+                    of them are in no interval"
+                .into();
+        };
+        if law.clip(self.problem()).bias <= 0.0 {
+            return format!("intervals take for granted that {NONE_BEYOND_RADIUS}");
+        }
+        let most = self.evidence.as_ref().map_or(1.0, |evidence| evidence.clipped_share(law, clip_norm).1);
+        format!(
+            "intervals allow for clipping as far as the tail of the public rows shows it: where private rows have a heavier one, they hold \
+             the mean less often than stated; {} public rows cannot exclude that up to {}% of the private rows lie beyond the radius, at \
+             any distance",
+            count(self.problem().public_rows()),
+            nearest(100.0 * most, 2)
+        )
+    }
+
+    /// A warning where public rows are so few that the radius they teach may miss many rows.
+    fn few_public_rows(&self) -> Option<String> {
+        let law = self.law().filter(|law| law.clip(self.problem()).bias > 0.0)?;
+        let rows = self.problem().public_rows();
+        let is_given = self.intervals().is_some_and(|all| all.iter().any(Option::is_some));
+        let (_, most) = self.evidence.as_ref()?.clipped_share(law, self.clip_norm()?);
+        (rows < FEW_PUBLIC_ROWS && is_given).then(|| {
+            format!(
+                "the radius was learned from {rows} public rows: up to {}% of the private rows may lie beyond it, at any distance, and the \
+                 intervals hold the mean only if they lie no further out than the tail of the public rows lets expect; rare large values \
+                 such as the code 99 need more public rows or --radius",
+                nearest(100.0 * most, 2)
+            )
         })
     }
 
     /// What everyone should know of this answer. All of it is computed from released values.
     fn findings(&self) -> Vec<String> {
-        let mut found = Vec::new();
+        let mut found: Vec<String> = self.few_public_rows().into_iter().collect();
+        let is_clipped = match &self.outcome {
+            Outcome::Joint { estimate, .. } => {
+                estimate.is_clipped || estimate.columns.iter().any(|column| column.status.is_some())
+            }
+            Outcome::Named { .. } => false,
+        };
         let names = |wanted: &dyn Fn(usize) -> bool| -> Vec<&str> {
             self.columns
                 .iter()
@@ -302,7 +333,12 @@ impl Estimate {
                         "this answer assumes that they do not, so its means and intervals are wrong there: leave out --assume and \
                          --estimator"
                     }
-                    false => "the intervals rest on the private rows there",
+                    false if is_clipped => {
+                        "the estimates rest on the private rows there, of which many are clipped"
+                    }
+                    false => {
+                        "the intervals rest on the private rows there, as far as these lie within the radius"
+                    }
                 };
                 found.push(format!(
                     "public and private rows differ by more than chance in {}: {verdict}",
@@ -330,11 +366,17 @@ impl Estimate {
             }
         }
         if estimate.is_clipped {
+            let (rows, clipped) = (plan.problem().private_rows(), estimate.clipped_rows);
             found.push(format!(
-                "about {} (standard error {}) private rows lie further from the centre than the radius, more than the public rows let \
-                 expect; what clipping took off them is in no interval: give a larger --radius",
-                nearest(estimate.clipped_rows.estimate.round(), 6),
-                nearest(estimate.clipped_rows.standard_error, 2)
+                "about {} (standard error {}) of the {} private rows lie further from the centre than the radius, more than {}; how far is not \
+                 known, so no column has an interval: give a larger --radius",
+                nearest(clipped.estimate.round().clamp(0.0, rows as f64), 6),
+                nearest(clipped.standard_error, 2),
+                count(rows),
+                match plan.law().clip(plan.problem()).bias > 0.0 {
+                    true => "the public rows explain",
+                    false => "none, as the radius has it",
+                }
             ));
         }
         found
@@ -347,7 +389,8 @@ impl Estimate {
             .map_err(|error| Failure::other(format!("cannot write the certificate as JSON: {error}")))?;
         let (weights, note) = match &self.outcome {
             Outcome::Named { plan, errors, .. } => {
-                (Some((plan.private_weight(), plan.public_share())), errors.as_ref().err().copied())
+                let note = errors.as_ref().err().map_or_else(|| self.allowance(), |reason| (*reason).into());
+                (Some((plan.private_weight(), plan.public_share())), note)
             }
             Outcome::Joint { .. } => (None, self.allowance()),
         };
@@ -402,8 +445,13 @@ impl Estimate {
             answer["accuracy_price"] = json!(plan.accuracy_price());
             answer["unreadable_cells"] =
                 estimate.columns.iter().map(|column| cells(&column.unreadable)).collect::<Vec<_>>().into();
-            let mut clipped = counted(estimate.clipped_rows, 1);
-            clipped["columns"] = estimate.clipped_columns.iter().map(cells).collect::<Vec<_>>().into();
+            // One test for the note, the intervals and this; a column has its share of rows only if there are any to divide.
+            let judged = |count: &Estimated, is_significant| json!({ "estimate": count.estimate, "standard_error": count.standard_error, "significant": is_significant });
+            let of_column = |count: &Estimated| {
+                judged(count, estimate.is_clipped && (columns == 1 || count.is_significant(columns)))
+            };
+            let mut clipped = judged(&estimate.clipped_rows, estimate.is_clipped);
+            clipped["columns"] = estimate.clipped_columns.iter().map(of_column).collect::<Vec<_>>().into();
             answer["clipped_rows"] = clipped;
         }
         answer["certificate"] = certificate;
@@ -491,7 +539,9 @@ impl Estimate {
                 (100.0 * most).ceil()
             ));
         }
-        points.extend(self.allowance().map(|note| format!("The {note}.")));
+        if self.intervals().is_some_and(|all| all.iter().any(Option::is_some)) {
+            points.push(format!("The {}.", self.allowance()));
+        }
         let points: Vec<String> =
             points.iter().map(|point| table::wrap(&format!("- {point}"), "  ")).collect();
         format!("{}\n\n{}", table::columns(&headings, rows.collect()), points.join("\n"))
@@ -525,7 +575,8 @@ impl Estimate {
     }
 }
 
-fn shift_json(shift: Shift) -> Value {
+/// A shift, as answers have it.
+pub fn shift_json(shift: Shift) -> Value {
     json!({
         "estimate": shift.estimate,
         "standard_error": shift.standard_error,

@@ -24,8 +24,8 @@ use semidp::loss::Loss;
 use semidp::strength::budget_notes;
 use semidp::train::metrics::Metrics;
 use semidp::train::{
-    Algorithm, Conduct, Fact, Given, Keeping, PrivateUse, Progress, PublicRows, PublicUse, Recipe,
-    TrainingData, algorithm_for, algorithm_named,
+    Algorithm, Conduct, DOUBTED, Fact, Given, Keeping, PUBLIC_DATA, PrivateUse, Progress, PublicRows,
+    PublicUse, Recipe, TrainingData, algorithm_for, algorithm_named,
 };
 use semidp_accounting::local::LARGEST_LOCAL_EPSILON;
 use semidp_accounting::{Adjacency, Certificate, Epsilon, PrivacyBudget, Provenance, Trust};
@@ -224,6 +224,12 @@ impl Train {
         {
             let note = "the private rows had next to no weight, at the full price: --algorithm throw-away costs nothing, \
                         and --alpha or a larger budget gives them more";
+            prepared.notes.push(note.into());
+        }
+        // A function of released gradients.
+        if told(PUBLIC_DATA).is_some_and(|verdict| verdict.starts_with(DOUBTED)) {
+            let note = "the released gradients contradict the public rows beyond chance: the errors predicted from public rows \
+                        (predicted-excess and the like) do not hold for this model";
             prepared.notes.push(note.into());
         }
         self.describe(&mut trained.certificate.hyperparameters, &prepared.columns, &loss_name, &*domain);
@@ -674,7 +680,7 @@ mod tests {
     fn diverged_training_says_what_was_spent() {
         let certificate = |events: Vec<CountedEvent>, delta: f64| {
             let (adjacency, delta) = (Adjacency::ReplaceOne, Delta::new(delta).unwrap());
-            Certificate::issue(events, adjacency, Trust::Central, delta, "train: dp-sgd").unwrap()
+            Certificate::issue(events, adjacency, Trust::Central, delta, "custom: a test").unwrap()
         };
         let event = Event::Gaussian { noise_multiplier: NoiseMultiplier::new(8.0).unwrap() };
         let paid = certificate(vec![CountedEvent::new(event, Steps::ONE)], 1e-6);

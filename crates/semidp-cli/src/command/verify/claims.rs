@@ -36,12 +36,13 @@ pub struct Document {
 
 /// Reads a certificate alone, or an answer or a model with one certificate in it. A model's checksum must fit.
 pub fn parse(text: &str) -> Result<Document, crate::failure::Failure> {
-    let value = json::parse(text).map_err(|error| {
-        let what = if error.is_data() { "" } else { "not JSON: " };
-        malformed(format!("{what}{error}"))
-    })?;
+    let read = || json::parse(text).map_err(|error| malformed(error.to_string()));
+    let mut value = read()?;
     if value.get("format").and_then(Value::as_str).is_some_and(|format| format.starts_with("semidp-model/")) {
+        // A model may be large: its values are in memory once at a time.
+        drop(value);
         SavedModel::from_json(text)?;
+        value = read()?;
     }
     let Value::Object(mut fields) = value else { return Ok(alone(Certificate::from_value(value)?)) };
     let Some(inner) = fields.shift_remove(CERTIFICATE) else {
@@ -100,7 +101,8 @@ fn check_names(fields: &Map<String, Value>) -> Result<(), Error> {
     };
     match fields.keys().find(|name| !is_plain(name)) {
         Some(name) => Err(malformed(format!(
-            "`{name}` is no field of semidp: names have lower-case letters, digits and underscores"
+            "`{}` is no field of semidp: names have lower-case letters, digits and underscores",
+            name.chars().take(QUOTED).collect::<String>()
         ))),
         None => Ok(()),
     }
@@ -202,10 +204,12 @@ fn check(certificate: &Certificate, name: &str, stated: &Value) -> Checked {
         // `account` names the law of the noise alone, or `events`, and `local randomize` the randomiser.
         "mechanism" => {
             let is_part = |name: &str| {
-                let parameter = certificate.hyperparameters.iter().find(|parameter| parameter.name == "mechanism");
+                let parameter =
+                    certificate.hyperparameters.iter().find(|parameter| parameter.name == "mechanism");
                 laws(certificate).contains(&name)
                     || parameter.is_some_and(|parameter| parameter.value == name)
-                    || name == "events" && certificate.hyperparameters.iter().any(|parameter| parameter.name == "events")
+                    || name == "events"
+                        && certificate.hyperparameters.iter().any(|parameter| parameter.name == "events")
             };
             let agrees = *stated == certificate.mechanism || stated.as_str().is_some_and(is_part);
             Checked::unless(!agrees, &certificate.mechanism)
@@ -273,10 +277,13 @@ fn parameters(certificate: &Certificate) -> Vec<(&'static str, f64)> {
     parameters
 }
 
-/// A value in a message: text without its quotes.
+/// Letters of a text that a message quotes.
+const QUOTED: usize = 300;
+
+/// A value in a message: text without its quotes, and its beginning only if it is long.
 fn words(value: &Value) -> String {
     match value {
-        Value::String(text) => text.clone(),
+        Value::String(text) => text.chars().take(QUOTED).collect(),
         Value::Object(_) | Value::Array(_) => "others".into(),
         other => other.to_string(),
     }

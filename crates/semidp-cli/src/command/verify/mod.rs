@@ -130,6 +130,9 @@ impl Finding {
         if certificate.signature.is_some() {
             answer["signature_covers"] = json!(self.covered_by_signature());
         }
+        if certificate.is_custom() {
+            answer["custom_mechanism"] = json!(true);
+        }
         if let Some(names) = &self.not_checked {
             answer["not_checked"] = json!(names);
         }
@@ -169,6 +172,10 @@ impl Finding {
         let protected = "the private rows only, whatever the public rows are";
         row("protects".into(), if claims_something { protected } else { "nothing" }.into());
         row("mechanism".into(), certificate.mechanism.clone());
+        if certificate.is_custom() {
+            let only = "the mechanism: its issuer named it, and trust and random source are as the issuer states them";
+            row("not checked".into(), only.into());
+        }
         let arithmetic = match certificate.arithmetic {
             Arithmetic::Exact => "exact: the guarantee holds for the released bits",
             Arithmetic::Idealised => "idealised: the guarantee holds for real-valued noise",

@@ -21,6 +21,7 @@ use super::{
     Algorithm, Average, Batches, Conduct, Given, Model, Progress, PublicRows, PublicUse, Recipe, ThrowAway,
     Trained, TrainingData, UpdateRule, WarmStart,
 };
+use crate::mean::SAME_POPULATION;
 use crate::{Error, Result};
 use filter::Filter;
 use knowledge::{Knowledge, Scale};
@@ -211,6 +212,11 @@ impl Measurements {
     }
 }
 
+/// The hyper-parameter that says whether private gradients contradicted public rows.
+pub const PUBLIC_DATA: &str = "public-data";
+/// Its value begins with this if they did.
+pub const DOUBTED: &str = "doubted";
+
 /// Whether private gradients contradicted public rows.
 pub(super) struct Verdict(Arc<AtomicBool>);
 
@@ -220,7 +226,7 @@ impl Verdict {
             true => "doubted: private gradients contradict it beyond chance",
             false => "trusted",
         };
-        entry("public-data", json!(verdict), "released gradients")
+        entry(PUBLIC_DATA, json!(verdict), "released gradients")
     }
 }
 
@@ -383,6 +389,7 @@ impl Gain {
             entry("ridge", json!(knowledge.ridge), knowledge.ridge_source),
             entry("public-rows", json!(public.len()), "public data"),
             entry("predicted-excess", json!(left), "public data"),
+            entry("predicted-excess-assumes", json!(SAME_POPULATION), "theory"),
             entry("predicted-excess-throw-away", json!(before), "public data"),
             entry("predicted-excess-dp-sgd", json!(self.starting_anew(public.len() as f64).1), "public data"),
         ];

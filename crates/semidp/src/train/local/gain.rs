@@ -3,7 +3,7 @@
 //! in the central model. So the same filter takes it ([`crate::train::OptimalGain`]). People are asked in a few groups, each at the
 //! model that the groups before led to.
 
-use super::{FOREIGN, SemiLdpSgd, ledger_of, randomizer_of};
+use super::{FOREIGN, SemiLdpSgd, epsilon_of, ledger_of, randomizer_of};
 use crate::loss::Door;
 use crate::train::algorithm::{MIXING, smooth_only};
 use crate::train::auto::{FEWEST_ROWS, LEAST_SHARE, came_to, tell};
@@ -69,16 +69,17 @@ impl SemiLdpGain {
         on_step: &mut dyn FnMut(Progress<'_>),
         least_share: f64,
     ) -> Result<(Trained, Option<Hopeless>)> {
+        epsilon_of(recipe)?;
         smooth_only(self.name(), recipe.loss)?;
         let public = data.public.filter(|rows| !rows.is_empty()).ok_or_else(|| {
             Error::invalid("public", "no rows", "given for semi-ldp-gain, which begins with what they say")
         })?;
         let people = People::new(data.private.in_memory()?);
+        let dimension = recipe.zero(people.width() - 1).weights.len();
+        let randomizer = randomizer_of(recipe, dimension)?;
         if people.is_empty() {
             return Ok((ThrowAway::fit(recipe, Some(&public))?, None));
         }
-        let dimension = recipe.zero(people.width() - 1).weights.len();
-        let randomizer = randomizer_of(recipe, dimension)?;
         let groups = GROUPS.min(people.len());
         // A report's error has E‖·‖² = C²·square, evenly in all directions but the gradient's own, where it is less.
         let each = (randomizer.cap().mean_square() / dimension as f64).sqrt();

@@ -69,11 +69,12 @@ impl Algorithm for SemiLdpSgd {
         on_step: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Trained> {
         let public = data.public.filter(|rows| !rows.is_empty());
+        epsilon_of(recipe)?;
         let people = People::new(data.private.in_memory()?);
+        let plan = Plan::new(recipe, people.width() - 1, public.as_ref())?;
         if people.is_empty() {
             return ThrowAway::fit(recipe, public.as_ref());
         }
-        let plan = Plan::new(recipe, people.width() - 1, public.as_ref())?;
         plan.run(self.name(), people, public.as_ref(), conduct, on_step)
     }
 }
@@ -107,20 +108,22 @@ impl Algorithm for LdpSgd {
         on_step: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Trained> {
         let public = data.public.filter(|rows| !rows.is_empty());
+        epsilon_of(recipe)?;
         let everyone = match &public {
             Some(public) => data.private.joined(public.clone())?.boxed(),
             None => data.private,
         };
         let people = People::new(everyone.in_memory()?);
+        let plan = Plan::new(recipe, people.width() - 1, public.as_ref())?;
         if people.is_empty() {
             return ThrowAway::fit(recipe, None);
         }
-        let plan = Plan::new(recipe, people.width() - 1, public.as_ref())?;
         plan.run(self.name(), people, None, conduct, on_step)
     }
 }
 
-/// ε of a report, where the recipe allows reports.
+/// ε of a report, where the recipe allows reports. To be called before rows are counted: under add-remove a refusal that depends on
+/// their number would reveal it.
 fn epsilon_of(recipe: &Recipe<'_>) -> Result<Epsilon> {
     if recipe.adjacency != Adjacency::ReplaceOne {
         let requirement = "replace-one in the local model: everybody knows who reports";
