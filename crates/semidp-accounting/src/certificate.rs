@@ -136,7 +136,7 @@ impl Certificate {
     /// Computes the guarantee of the events and states it. With δ = 0 the guarantee is pure.
     ///
     /// `mechanism` is a text that semidp itself writes, such as `mean: gaussian, rounded Gaussian noise`, or `custom: ` and a name in
-    /// printable ASCII for the mechanism of another program. Of a custom mechanism [`Certificate::verify`] knows the events only: trust and
+    /// printable ASCII (at most 300 bytes in all) for the mechanism of another program. Of a custom mechanism [`Certificate::verify`] knows the events only: trust and
     /// random source are as its issuer states them, and [`Arithmetic::Exact`] is not accepted. Anything else is refused.
     ///
     /// ```

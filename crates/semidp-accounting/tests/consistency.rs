@@ -167,6 +167,9 @@ fn hyperparameters_and_law_must_be_those_of_the_events() {
     refused(&other_law, "mechanism");
     let mut inexact = trained();
     inexact.mechanism = "mean: k-norm, K-norm noise".into();
+    refused(&inexact, "mechanism");
+    let noise_multiplier = NoiseMultiplier::new(4.0).unwrap();
+    inexact.events = vec![CountedEvent::new(Event::KNorm { noise_multiplier, dimension: 3 }, Steps::ONE)];
     refused(&inexact, "arithmetic");
     let mut local = reported();
     let noise_multiplier = NoiseMultiplier::new(8.0).unwrap();
@@ -348,7 +351,8 @@ fn certificates_of_unknown_mechanisms_are_not_issued() {
         let (adjacency, delta) = (Adjacency::ReplaceOne, Delta::new(0.0).unwrap());
         Certificate::issue(laplace_mean().events, adjacency, Trust::Central, delta, words)
     };
-    for words in ["a test", "mean: x", "custom: \u{200b}", "", "train: semi-dp-sgd"] {
+    let long = format!("custom: {}", "x".repeat(300));
+    for words in ["a test", "mean: x", "custom: \u{200b}", "", "train: semi-dp-sgd", &long] {
         assert!(
             matches!(issue(words), Err(Error::InvalidParameter { name: "mechanism", .. })),
             "{words}: {:?}",

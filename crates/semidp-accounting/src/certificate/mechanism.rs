@@ -8,6 +8,8 @@ use crate::{CountedEvent, Event, Trust};
 
 /// What a mechanism with a name of its issuer begins with.
 const CUSTOM: &str = "custom: ";
+/// Bytes of the longest text that is read: twice the longest that semidp writes. Each hyper-parameter reads it again.
+const MAX_LENGTH: usize = 300;
 /// Algorithms of `semidp train` that release noisy sums of gradients.
 const CENTRAL_ALGORITHMS: [&str; 6] =
     ["semi-dp-sgd", "semi-dp-sgd-accelerated", "dp-sgd", "optimal-gain", "pda-md", "pda-first-order"];
@@ -200,6 +202,9 @@ impl Computed {
 impl<'a> Mechanism<'a> {
     /// Reads a text. None if semidp writes no such text.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
+        if text.len() > MAX_LENGTH {
+            return None;
+        }
         if let Some(name) = text.strip_prefix(CUSTOM) {
             return is_plain(name).then_some(Self::Custom);
         }
