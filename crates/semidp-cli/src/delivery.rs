@@ -76,7 +76,16 @@ impl Delivery {
         has_out: bool,
         out: Option<&Reserved>,
     ) -> Result<Self, Failure> {
-        let record = path.map(|path| RunRecord::open(path, randomness, facts)).transpose()?;
+        let begin = |path: PathBuf| {
+            loop {
+                match RunRecord::open(&path, randomness, facts) {
+                    // Each process prints an answer of its own: none is replaced by another.
+                    Err(semidp_core::Error::EndedElsewhere { .. }) if !has_out => {}
+                    opened => return opened,
+                }
+            }
+        };
+        let record = path.map(begin).transpose()?;
         let is_new = record.as_ref().is_some_and(|record| !record.is_begun());
         if let Some(out) = out.filter(|out| is_new && out.is_changed()) {
             return Err(Failure::input(
@@ -137,9 +146,10 @@ impl Delivery {
                 (true, true, true) => failure.after(&printed_too, AGAIN),
                 (true, true, false) => failure.after(&printed_too, SAVE),
                 (true, false, true) => failure.after(&self.spent, AGAIN),
-                (true, false, false) => {
-                    failure.after(&self.spent, "the answer is lost, as its record is gone too: the same command begins another run")
-                }
+                (true, false, false) => failure.after(
+                    &self.spent,
+                    "the answer is lost, as its record is gone too: the same command begins another run",
+                ),
                 (false, ..) => failure,
             });
         }

@@ -209,7 +209,9 @@ impl From<semidp::Error> for Failure {
                 message,
                 "nothing is left to go on with: the model is where --out of the run said; leave out --resume to begin another run",
             ),
-            semidp::Error::Stopped => Self::new(OTHER, message, Some("the same command begins the run".into())),
+            semidp::Error::Stopped => {
+                Self::new(OTHER, message, Some("the same command begins the run".into()))
+            }
             semidp::Error::Interrupted { checkpoint, .. } => {
                 let hint =
                     format!("the same command with --resume {checkpoint} goes on; the budget is spent once");

@@ -185,11 +185,15 @@ pub fn beside(path: Option<&PathBuf>, endings: &[&str]) -> Vec<PathBuf> {
     let Some(path) = path else { return Vec::new() };
     let real = fs::canonicalize(path).ok().filter(|real| real != path);
     let with = |ending: &str| {
-        [Some(path), real.as_ref()].into_iter().flatten().map(move |path| {
-            let mut name = path.as_os_str().to_os_string();
-            name.push(ending);
-            PathBuf::from(name)
-        }).collect::<Vec<_>>()
+        [Some(path), real.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(move |path| {
+                let mut name = path.as_os_str().to_os_string();
+                name.push(ending);
+                PathBuf::from(name)
+            })
+            .collect::<Vec<_>>()
     };
     endings.iter().flat_map(|ending| with(ending)).collect()
 }

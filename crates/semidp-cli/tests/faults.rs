@@ -424,11 +424,8 @@ fn count_calls(arguments: &str, place: &Path, shim: &Path) -> usize {
 fn faulted(arguments: &str, made: &Path, place: &Path, shim: &Path, how: &str, at: usize) -> Ended {
     let _ = std::fs::remove_dir_all(place);
     copy_folder(made, place);
-    let environment = [
-        ("LD_PRELOAD", shim.display().to_string()),
-        ("FAULT_HOW", how.into()),
-        ("FAULT_AT", at.to_string()),
-    ];
+    let environment =
+        [("LD_PRELOAD", shim.display().to_string()), ("FAULT_HOW", how.into()), ("FAULT_AT", at.to_string())];
     ended(spawn(arguments, place, &environment))
 }
 
@@ -448,7 +445,8 @@ fn again_delivers_what_was_drawn_before_it_asks_once_more() {
     let (made, place) = (root.join("made"), root.join("case"));
     std::fs::create_dir(&made).unwrap();
     std::fs::write(made.join("people.csv"), people::people(5)).unwrap();
-    let first = "local randomize --data people.csv --epsilon 1 --radius 1 --mechanism duchi --out r.jsonl --json";
+    let first =
+        "local randomize --data people.csv --epsilon 1 --radius 1 --mechanism duchi --out r.jsonl --json";
     assert_eq!(ended(spawn(first, &made, &[])).code, Some(0));
     std::fs::remove_file(made.join("r.jsonl")).unwrap();
     let again = format!("{first} --again");
@@ -478,7 +476,12 @@ fn again_delivers_what_was_drawn_before_it_asks_once_more() {
                 assert_eq!(other.code, Some(if is_waiting { 3 } else { 0 }), "{what}: {}", other.stderr);
                 if ran.code.is_some() && !ran.stderr.is_empty() {
                     assert_eq!(is_waiting, ran.stderr.contains("have reported"), "{what}: {}", ran.stderr);
-                    assert_eq!(is_waiting, ran.stderr.contains("spends nothing more"), "{what}: {}", ran.stderr);
+                    assert_eq!(
+                        is_waiting,
+                        ran.stderr.contains("spends nothing more"),
+                        "{what}: {}",
+                        ran.stderr
+                    );
                 }
             }
             // What was delivered is over: the next consent asks once more.

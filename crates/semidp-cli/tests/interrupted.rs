@@ -418,7 +418,8 @@ fn a_model_whose_folder_is_gone_is_printed() {
             .spawn()
             .unwrap();
         let deadline = Instant::now() + Duration::from_secs(120);
-        while json(&format!("ledger show --ledger {at}/l"))["datasets"][0]["debits"] == serde_json::json!([]) {
+        while json(&format!("ledger show --ledger {at}/l"))["datasets"][0]["debits"] == serde_json::json!([])
+        {
             assert!(Instant::now() < deadline, "no debit");
         }
         while std::fs::remove_dir_all(&folder).is_err() {}

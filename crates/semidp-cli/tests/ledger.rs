@@ -348,7 +348,7 @@ fn a_plan_is_paid_for_once() {
     let events = folder.join("runs.json");
     std::fs::write(&events, r#"[{"event": "gaussian", "noise_multiplier": 30}]"#).unwrap();
     let plan = format!("ledger plan {ledger} --events {}", events.display());
-    let plans = || show(&folder)["plans"].as_array().unwrap().len();
+    let plans = || show(&folder)["datasets"][0]["plans"].as_array().unwrap().len();
     for to in ["/dev/full", "/dev/full"] {
         let out = std::fs::OpenOptions::new().write(true).open(to).unwrap();
         let ran: Ran =

@@ -320,7 +320,8 @@ fn bad_input_names_its_option_and_never_a_private_value() {
         "r".repeat(201)
     );
     refused(&many, &["round"]);
-    for (name, text) in [("far.json", r#"{"mean":[0,0,0],"radius":1e200}"#), ("far.csv", "x,y,z\n1e20,0,0\n")] {
+    for (name, text) in [("far.json", r#"{"mean":[0,0,0],"radius":1e200}"#), ("far.csv", "x,y,z\n1e20,0,0\n")]
+    {
         let option = if name.ends_with("json") { "--centre" } else { "--public" };
         refused(&format!("{base} --epsilon 1 {option} {}", write(&folder, name, text)), &["radius"]);
         std::fs::remove_file(folder.join(name)).unwrap();

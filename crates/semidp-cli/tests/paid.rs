@@ -264,7 +264,7 @@ fn a_closed_standard_output_costs_nothing() {
     assert_eq!(shell(&format!("exec {SEMIDP} {command} >&-")).code, 0);
     assert_eq!(debits(&files), 2);
     assert!(files.json("a.json")["mean"].is_object() || files.json("a.json")["mean"].is_array());
-    assert_eq!(shell(&format!("exec {SEMIDP} account --noise-multiplier 1 --delta 1e-5 1</dev/null")).code, 1);
+    assert_eq!(shell(&format!("exec {SEMIDP} ledger show --ledger {} 1</dev/null", files.path("l"))).code, 1);
 }
 
 /// A reader that went away, in every form of output: exit code 1, and the same command gives the answer.
@@ -333,8 +333,14 @@ fn side_files_are_no_places_for_results() {
     for side in ["journal", "wal", "shm"] {
         cases.push((format!("{mean} --out {at}/l-{side}"), "--out"));
         cases.push((format!("{mean} --certificate {at}/l-{side}"), "--certificate"));
-        cases.push((format!("{train} --ledger {at}/l --dataset d --certificate {at}/l-{side}"), "--certificate"));
-        cases.push((format!("{train} --ledger {at}/l --dataset d --checkpoint {at}/l-{side}"), "--checkpoint"));
+        cases.push((
+            format!("{train} --ledger {at}/l --dataset d --certificate {at}/l-{side}"),
+            "--certificate",
+        ));
+        cases.push((
+            format!("{train} --ledger {at}/l --dataset d --checkpoint {at}/l-{side}"),
+            "--checkpoint",
+        ));
     }
     cases.push((format!("{local} --out {at}/private.csv.memory.key"), "--out"));
     symlink(files.folder.join("l"), files.folder.join("link")).unwrap();
@@ -351,32 +357,29 @@ fn side_files_are_no_places_for_results() {
     assert_eq!(debits(&files), 0);
 }
 
-/// One command, given several times at once: whoever waited for another process pays for no run of its own.
+/// One command with `--out`, given several times at once: whoever waited for another process pays for no run of its own.
 #[test]
 fn copies_of_one_command_at_once_pay_for_what_they_deliver() {
     let files = Files::new("paid-copies", Target::Number);
     let ledger = format!("--ledger {} --dataset d", files.path("l"));
     assert_eq!(run(&format!("ledger init {ledger} --rho 2 --delta 1e-6")).code, 0);
-    let command = format!("{} {ledger}", mean(&files));
-    for command in [format!("{command} --out {}", files.path("a.json")), command] {
-        let before = debits(&files);
-        let start = |_| {
-            Command::new(SEMIDP)
-                .args(command.split_whitespace())
-                .stdin(Stdio::null())
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
-                .spawn()
-                .unwrap()
-        };
-        let children: Vec<_> = (0..6).map(start).collect();
-        let ran: Vec<Ran> = children.into_iter().map(|child| child.wait_with_output().unwrap().into()).collect();
-        let done = ran.iter().filter(|ran| ran.code == 0).count();
-        assert_eq!(debits(&files) - before, done);
-        // Six if each waits for the one before, and then pays.
-        assert!((1..6).contains(&done), "{done}");
-        for ran in ran.iter().filter(|ran| ran.code != 0) {
-            check_refusal(&command, ran, &["another process"]);
-        }
+    let command = format!("{} {ledger} --out {} --json", mean(&files), files.path("a.json"));
+    let start = |_| {
+        Command::new(SEMIDP)
+            .args(command.split_whitespace())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let children: Vec<_> = (0..6).map(start).collect();
+    let ran: Vec<Ran> = children.into_iter().map(|child| child.wait_with_output().unwrap().into()).collect();
+    let done = ran.iter().filter(|ran| ran.code == 0).count();
+    assert_eq!(debits(&files), done);
+    // Six if each waits for the one before, and then pays.
+    assert!((1..6).contains(&done), "{done}");
+    for ran in ran.iter().filter(|ran| ran.code != 0) {
+        check_refusal(&command, ran, &["another process"]);
     }
 }

@@ -138,7 +138,9 @@ impl DatasetLedger {
         let Some(last) = written.plans.last().filter(|last| last.runs == runs) else {
             return Err(Error::changed(path, "a new entry does not read back"));
         };
-        transaction.commit().map_err(|error| Error::Uncertain { path: path.clone(), reason: error.to_string() })?;
+        transaction
+            .commit()
+            .map_err(|error| Error::Uncertain { path: path.clone(), reason: error.to_string() })?;
         Ok(Declared { sequence: last.sequence, is_new: true })
     }
 

@@ -168,7 +168,10 @@ impl Declare {
         }
         output.answer(&json, || {
             table::facts(vec![
-                ("declared".into(), format!("{} runs, entry {}", count(plan.runs.len() as u64), plan.sequence)),
+                (
+                    "declared".into(),
+                    format!("{} runs, entry {}", count(plan.runs.len() as u64), plan.sequence),
+                ),
                 ("charged".into(), charged),
                 ("spent now".into(), spent_words(account.spent)),
                 ("left for one more release".into(), remaining_words(account.remaining)),

@@ -263,7 +263,8 @@ impl Memory {
             return Ok(());
         }
         let entries = &self.entries;
-        let is_of = |entry: &u64| entries.get(*entry as usize).is_some_and(|entry| entry.header.round == round);
+        let is_of =
+            |entry: &u64| entries.get(*entry as usize).is_some_and(|entry| entry.header.round == round);
         self.waiting.retain(|entry| !is_of(entry));
         let (head, path) = (self.head(), self.path.clone());
         let key = self.key.as_mut().ok_or_else(|| lost(&path))?;

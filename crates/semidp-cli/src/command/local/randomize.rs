@@ -165,8 +165,10 @@ impl Randomize {
         let is_remembered = known && (!self.again || is_waiting);
         let spent = format!("these people have reported, and their reports are in {}", path.display());
         let kept = |failure: Failure| {
-            failure
-                .after(&spent, "give the same command again: it writes the same reports, and spends nothing more")
+            failure.after(
+                &spent,
+                "give the same command again: it writes the same reports, and spends nothing more",
+            )
         };
         if is_remembered {
             self.refuse_other(&memory, &header, columns.encoding.names(), rows)?;
@@ -228,9 +230,9 @@ impl Randomize {
 
     /// The reports of the round.
     fn remembered<'m>(&self, memory: &'m Memory) -> Result<&'m Entry, Failure> {
-        memory.last_of(&self.round).ok_or_else(|| {
-            Failure::other("internal error: the round is not remembered; please report this")
-        })
+        memory
+            .last_of(&self.round)
+            .ok_or_else(|| Failure::other("internal error: the round is not remembered; please report this"))
     }
 
     /// The one that was asked for, or the default, which is exact.

@@ -91,7 +91,8 @@ impl Key {
             list => list.split(',').map(str::parse).collect::<Result<_, _>>().ok()?,
         };
         let (entries, length) = (entries.parse().ok()?, length.parse().ok()?);
-        let key = Self { secret: secret.into(), head: Head { entries, length, seal: (*seal).into(), waiting } };
+        let key =
+            Self { secret: secret.into(), head: Head { entries, length, seal: (*seal).into(), waiting } };
         (key.encode_as(format) == text).then_some(key)
     }
 
