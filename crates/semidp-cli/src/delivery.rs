@@ -66,15 +66,33 @@ pub fn record_path(
 }
 
 impl Delivery {
-    /// Begins a run at this path, or finds the one that was interrupted there.
+    /// Begins a run at this path, or finds the one that was interrupted there. Refuses to begin one if another process wrote the file of
+    /// `--out` since it was reserved: that was the same command, given twice at once.
     pub fn open(
         path: Option<PathBuf>,
         randomness: Randomness,
         facts: &[Fact],
         spent: String,
         has_out: bool,
+        out: Option<&Reserved>,
     ) -> Result<Self, Failure> {
-        let record = path.map(|path| RunRecord::open(path, randomness, facts)).transpose()?;
+        let begin = |path: PathBuf| {
+            loop {
+                match RunRecord::open(&path, randomness, facts) {
+                    // Each process prints an answer of its own: none is replaced by another.
+                    Err(semidp_core::Error::EndedElsewhere { .. }) if !has_out => {}
+                    opened => return opened,
+                }
+            }
+        };
+        let record = path.map(begin).transpose()?;
+        let is_new = record.as_ref().is_some_and(|record| !record.is_begun());
+        if let Some(out) = out.filter(|out| is_new && out.is_changed()) {
+            return Err(Failure::input(
+                format!("--out: another process wrote {} meanwhile", out.path().display()),
+                "nothing was spent: if that was the same command, its answer is there; given again, it begins another run",
+            ));
+        }
         Ok(Self { record: record.map(Arc::new), spent, has_out })
     }
 
@@ -83,9 +101,10 @@ impl Delivery {
         self.record.clone().map(|record| record as Arc<dyn Record>)
     }
 
-    /// The answer of the interrupted run, if it came so far.
+    /// The answer of the interrupted run, if it came so far. Its JSON says so: `"repeated": true`.
     pub fn found(&self) -> Option<Answer> {
         let mut value: Value = serde_json::from_str(self.record.as_ref()?.answer()?).ok()?;
+        value["json"].as_object_mut()?.insert("repeated".into(), true.into());
         let notes = value["notes"].as_array()?.iter().filter_map(|note| note.as_str().map(String::from));
         Some(Answer {
             notes: notes.collect(),
@@ -120,13 +139,18 @@ impl Delivery {
         }
         let is_paid = self.is_begun();
         if let Err(failure) = write(answer, places) {
-            let printed = output.deliver(&answer.json, || answer.text.clone()).is_ok_and(|taken| taken);
-            return Err(match (is_paid, printed) {
-                (true, true) => {
-                    failure.after(&format!("{}, and the answer is on standard output", self.spent), AGAIN)
-                }
-                (true, false) => failure.after(&self.spent, AGAIN),
-                (false, _) => failure,
+            let printed = output.refuse_nowhere().is_ok()
+                && output.deliver(&answer.json, || answer.text.clone()).is_ok_and(|taken| taken);
+            let printed_too = format!("{}, and the answer is on standard output", self.spent);
+            return Err(match (is_paid, printed, self.is_there()) {
+                (true, true, true) => failure.after(&printed_too, AGAIN),
+                (true, true, false) => failure.after(&printed_too, SAVE),
+                (true, false, true) => failure.after(&self.spent, AGAIN),
+                (true, false, false) => failure.after(
+                    &self.spent,
+                    "the answer is lost, as its record is gone too: the same command begins another run",
+                ),
+                (false, ..) => failure,
             });
         }
         let taken = match output.deliver(&answer.json, || answer.text.clone()) {
@@ -140,10 +164,11 @@ impl Delivery {
             Err(failure) if is_paid => return Err(failure.after(&self.spent, AGAIN)),
             Err(failure) => return Err(failure),
         };
-        match taken || self.has_out || !is_paid {
-            true => self.hand_over(output),
-            false => output.note(&format!("standard output was closed; {}: {AGAIN}", self.spent)),
+        if is_paid && !taken && !self.has_out {
+            let closed = Failure::other("standard output was closed before it had taken the answer");
+            return Err(closed.after(&self.spent, AGAIN));
         }
+        self.hand_over(output);
         answer.notes.iter().for_each(|note| output.warn(note));
         Ok(())
     }
@@ -151,6 +176,11 @@ impl Delivery {
     /// Whether the run may have been paid for.
     pub fn is_begun(&self) -> bool {
         self.record.as_ref().is_some_and(|record| record.is_begun())
+    }
+
+    /// Whether the record is where the same command finds it.
+    pub fn is_there(&self) -> bool {
+        self.record.as_ref().is_some_and(|record| std::fs::symlink_metadata(record.path()).is_ok())
     }
 
     /// Ends the run, once its answer is delivered. If a program asked and a ledger paid, the program ends it.
@@ -196,6 +226,8 @@ fn not_removed(error: semidp_core::Error) -> String {
 
 /// A ledger that failed may have recorded the debit or not.
 pub const UNKNOWN: &str = "nothing was released, and `semidp ledger show` tells whether the run is recorded";
+/// What to do with an answer that is in no file.
+pub const SAVE: &str = "save what was printed";
 const AGAIN: &str = "give the same command again: it gives the same answer, and spends nothing more";
 
 fn write(answer: &Answer, places: Places) -> Result<(), Failure> {

@@ -174,6 +174,11 @@ impl From<semidp_core::Error> for Failure {
                      {path}.key gives it up, and what it spent with it"
                 ),
             ),
+            semidp_core::Error::EndedElsewhere { .. } => Self::input(
+                message,
+                "nothing was spent here: what that process was answered is where its --out said, or on its standard output; the same \
+                 command now begins another run",
+            ),
             semidp_core::Error::RunEnded { .. } => Self::input(
                 message,
                 "its result is where --out said; the same command now begins another run",
@@ -229,6 +234,9 @@ impl From<semidp::Error> for Failure {
                 message,
                 "nothing is left to go on with: the model is where --out of the run said; leave out --resume to begin another run",
             ),
+            semidp::Error::Stopped => {
+                Self::new(OTHER, message, Some("the same command begins the run".into()))
+            }
             semidp::Error::Interrupted { checkpoint, .. } => {
                 let hint =
                     format!("the same command with --resume {checkpoint} goes on; the budget is spent once");

@@ -173,11 +173,11 @@ impl LedgerOptions {
         self.ledger.as_ref()
     }
 
-    /// The file and the data set in words, by which a ledger is known again.
+    /// The file and the data set, by which a ledger is known again: other files and names give another text, also where they are no text.
     pub fn place(&self) -> Option<String> {
         let path = self.ledger.as_ref()?;
         let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
-        Some(format!("{} of {}", self.dataset.as_deref().unwrap_or_default(), path.display()))
+        Some(format!("{:?} of {path:?}", self.dataset.as_deref().unwrap_or_default()))
     }
 
     /// Opens and verifies the ledger, if one was given, for a run that reads this file of private rows. Warns if earlier
@@ -240,5 +240,32 @@ impl MechanismOptions {
             adjacency: promise.adjacency(),
             trust: promise.trust(),
         }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn ledgers_that_differ_in_one_byte_have_different_places() {
+        let place = |dataset: &str, path: &[u8]| {
+            let ledger = Some(PathBuf::from(OsStr::from_bytes(path)));
+            LedgerOptions { ledger, dataset: Some(dataset.into()) }.place()
+        };
+        let places = [
+            ("d", &b"/no/l\xfe"[..]),
+            ("d", b"/no/l\xff"),
+            ("d", "/no/l\u{fffd}".as_bytes()),
+            ("d", b"/no/l\\xFF"),
+            ("d of /no/l", b"/x"),
+            ("d", b"/no/l of /x"),
+            ("d\" of \"/no", b"/x"),
+        ];
+        let all: std::collections::HashSet<_> =
+            places.iter().map(|(dataset, path)| place(dataset, path)).collect();
+        assert_eq!(all.len(), places.len(), "{all:?}");
     }
 }

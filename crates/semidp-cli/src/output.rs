@@ -4,6 +4,8 @@ use crate::Answer;
 use crate::delivery::Pending;
 use crate::failure::Failure;
 use crate::printable;
+#[cfg(unix)]
+use semidp_core::files;
 use serde_json::Value;
 use std::cell::RefCell;
 use std::io::{ErrorKind, Write};
@@ -46,6 +48,38 @@ impl Output {
         self.captured.map(RefCell::into_inner).unwrap_or_default()
     }
 
+    /// Refuses a run whose answer goes to standard output alone, if nothing that is printed arrives there: before it is paid for.
+    pub fn refuse_nowhere(&self) -> Result<(), Failure> {
+        match self.nowhere() {
+            Some(reason) => Err(Failure::input(
+                format!("standard output takes no answer: {reason}"),
+                "give --out FILE, or open standard output for writing; nothing was spent",
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Why nothing that is printed arrives anywhere, if that is so.
+    fn nowhere(&self) -> Option<&'static str> {
+        #[cfg(unix)]
+        if self.captured.is_none() {
+            let stdout = std::io::stdout();
+            if !files::is_writable(&stdout) {
+                return Some("it is not open for writing");
+            }
+            if files::is_replaced(&stdout) {
+                return Some("it is closed, or /dev/null that was opened for reading and writing");
+            }
+        }
+        None
+    }
+
+    /// Prints text that exists nowhere else; whether it arrived.
+    pub fn rescue(&self, text: &str) -> bool {
+        let mut stdout = std::io::stdout().lock();
+        self.nowhere().is_none() && writeln!(stdout, "{text}").and_then(|()| stdout.flush()).is_ok()
+    }
+
     /// Prints the answer in the form that was asked for.
     pub fn answer(&self, json: &Value, human: impl FnOnce() -> String) -> Result<(), Failure> {
         self.deliver(json, human).map(|_| ())
@@ -64,6 +98,10 @@ impl Output {
         } else {
             printable::page(&human()).into_owned()
         };
+        #[cfg(unix)]
+        if !files::is_writable(std::io::stdout()) {
+            return Err(Failure::other("cannot write to standard output: it is not open for writing"));
+        }
         let mut stdout = std::io::stdout().lock();
         match writeln!(stdout, "{}", text.trim_end()).and_then(|()| stdout.flush()) {
             // The reader has seen enough (`semidp ... | head`).

@@ -385,3 +385,49 @@ fn a_copy_of_the_ledger_file_shows_what_a_killed_run_spent() {
     assert_eq!(again.code, 0, "{}", again.stderr);
     assert_eq!(spent("anew.ledger"), 0);
 }
+
+/// The folder of the model is removed while it is trained: the model was paid for, and goes to standard output.
+#[test]
+fn a_model_whose_folder_is_gone_is_printed() {
+    let central = "--epsilon 4 --delta 1e-5 --steps 4000";
+    for (name, options) in [
+        ("often", format!("{central} --checkpoint-every 0")),
+        ("seldom", central.into()),
+        ("local", "--epsilon 4 --trust local --algorithm semi-ldp-sgd".into()),
+    ] {
+        let files = Files::new(&format!("interrupted-folder-{name}"), Target::Number);
+        let folder = files.folder.join("results");
+        std::fs::create_dir(&folder).unwrap();
+        let delta = if name == "local" {
+            files.write("private.csv", &rows::rows(30_000, Target::Number, 2));
+            ""
+        } else {
+            "--delta 1e-4"
+        };
+        let at = files.folder.display();
+        let ledger = format!("--ledger {at}/l --dataset d");
+        assert_eq!(run(&format!("ledger init {ledger} --epsilon 9 {delta}")).code, 0);
+        let command = format!(
+            "train --private {at}/private.csv --public {at}/public.csv --target y --out {at}/results/model.json {ledger} {options}"
+        );
+        let child = Command::new(SEMIDP)
+            .args(command.split_whitespace())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let deadline = Instant::now() + Duration::from_secs(120);
+        while json(&format!("ledger show --ledger {at}/l"))["datasets"][0]["debits"] == serde_json::json!([])
+        {
+            assert!(Instant::now() < deadline, "no debit");
+        }
+        while std::fs::remove_dir_all(&folder).is_err() {}
+        let ran: Ran = child.wait_with_output().unwrap().into();
+        assert_eq!(ran.code, 1, "{name}: {}", ran.stderr);
+        assert!(ran.stderr.contains("the model is on standard output"), "{name}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("--resume") && !ran.stderr.contains("same command"), "{}", ran.stderr);
+        let model: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(model["format"], "semidp-model/1", "{name}");
+    }
+}

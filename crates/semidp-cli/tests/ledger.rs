@@ -338,6 +338,35 @@ fn one_file_under_two_names_is_warned_of() {
     assert_eq!(debits(&folder), 2);
 }
 
+/// A plan that was paid for and not printed: the message says so, and the same command finds it at no cost.
+#[cfg(unix)]
+#[test]
+fn a_plan_is_paid_for_once() {
+    let (folder, _) = files("ledger_plan_once");
+    let ledger = options(&folder);
+    assert_eq!(run(&format!("ledger init {ledger} --rho 1 --delta 1e-6")).code, 0);
+    let events = folder.join("runs.json");
+    std::fs::write(&events, r#"[{"event": "gaussian", "noise_multiplier": 30}]"#).unwrap();
+    let plan = format!("ledger plan {ledger} --events {}", events.display());
+    let plans = || show(&folder)["datasets"][0]["plans"].as_array().unwrap().len();
+    for to in ["/dev/full", "/dev/full"] {
+        let out = std::fs::OpenOptions::new().write(true).open(to).unwrap();
+        let ran: Ran =
+            Command::new(SEMIDP).args(plan.split_whitespace()).stdout(out).output().unwrap().into();
+        assert_eq!((ran.code, plans()), (1, 1), "{}", ran.stderr);
+        assert!(ran.stderr.contains("the plan is recorded and paid"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("pays nothing more"), "{}", ran.stderr);
+    }
+    let found = json(&plan);
+    assert_eq!((&found["repeated"], plans()), (&serde_json::json!(true), 1));
+    assert!(run(&plan).stdout.contains("paid before"));
+    // Another description is another plan, and so is one that is asked for once more.
+    assert_eq!(json(&format!("{plan} --description other")).get("repeated"), None);
+    assert_eq!(plans(), 2);
+    assert_eq!(json(&format!("{plan} --again")).get("repeated"), None);
+    assert_eq!(plans(), 3);
+}
+
 #[test]
 fn every_form_of_help_has_an_example() {
     for command in ["ledger", "ledger init", "ledger plan", "ledger show", "mean"] {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::people::{people, read, verified, with_people, write};
+use common::people::{aggregate as people_aggregate, people, read, verified, with_people, write};
 use common::{check_refusal, entries, json, number, refused, run};
 use serde_json::{Value, json};
 
@@ -283,6 +283,23 @@ fn a_changed_memory_draws_no_other_reports() {
     assert!(refusals >= 200);
 }
 
+/// The smallest and largest parameters that are accepted give reports that the aggregate accepts.
+#[test]
+fn reports_at_the_ends_of_the_ranges_are_added_up() {
+    for (name, more) in [
+        ("large", "--radius 1e12 --epsilon 1e-6"),
+        ("small", "--radius 1e-12 --epsilon 50"),
+        ("unlikely", "--radius 1e-12 --epsilon 1e-6"),
+    ] {
+        for mechanism in ["duchi", "rank-privunit"] {
+            let (folder, base) = with_people(&format!("local_ends_{name}_{mechanism}"), 4);
+            json(&format!("{base} {more} --mechanism {mechanism}"));
+            let answer = json(&people_aggregate(&folder));
+            assert_eq!(answer["reports"], 4);
+        }
+    }
+}
+
 #[test]
 fn a_memory_and_its_key_belong_together() {
     let (folder, base) = with_people("local_pair", 4);
@@ -355,6 +372,14 @@ fn bad_input_names_its_option_and_never_a_private_value() {
         ("--radius 1 --epsilon 51", "epsilon"),
         ("--radius 1 --epsilon x", "epsilon"),
         ("--epsilon 1 --radius 0", "radius"),
+        // What the aggregate could not add up is refused before anything is drawn.
+        ("--epsilon 1 --radius 1e308", "radius"),
+        ("--epsilon 1 --radius 1e154", "radius"),
+        ("--epsilon 1 --radius 1.1e12", "radius"),
+        ("--epsilon 1 --radius 1e-13", "radius"),
+        ("--epsilon 1 --radius 1e-160", "radius"),
+        ("--radius 1 --epsilon 1e-300 --mechanism duchi", "epsilon"),
+        ("--radius 1 --epsilon 1e-7", "epsilon"),
         ("--radius 1 --epsilon 1 --mechanism laplace", "--mechanism"),
         ("--radius 1 --epsilon 1 --columns x,nothing", "nothing"),
         ("--radius 1 --epsilon 1 --threads 0", "threads"),
@@ -375,6 +400,12 @@ fn bad_input_names_its_option_and_never_a_private_value() {
         "r".repeat(201)
     );
     refused(&many, &["round"]);
+    for (name, text) in [("far.json", r#"{"mean":[0,0,0],"radius":1e200}"#), ("far.csv", "x,y,z\n1e20,0,0\n")]
+    {
+        let option = if name.ends_with("json") { "--centre" } else { "--public" };
+        refused(&format!("{base} --epsilon 1 {option} {}", write(&folder, name, text)), &["radius"]);
+        std::fs::remove_file(folder.join(name)).unwrap();
+    }
     // Nothing was remembered of all this, as nothing was asked.
     assert_eq!(entries(&folder), ["people.csv"]);
     // A header that was forgotten is somebody's row.

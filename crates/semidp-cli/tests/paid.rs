@@ -239,3 +239,147 @@ fn a_run_that_was_killed_at_its_very_end_has_ended() {
     assert_eq!(run(&train).code, 0);
     assert!(!Path::new(&checkpoint).exists() && !Path::new(&key).exists());
 }
+
+fn shell(script: &str) -> Ran {
+    Command::new("sh").arg("-c").arg(script).stdin(Stdio::null()).output().unwrap().into()
+}
+
+/// Standard output that leads nowhere, and no `--out`: nothing is spent.
+#[test]
+fn a_closed_standard_output_costs_nothing() {
+    let files = Files::new("paid-closed", Target::Number);
+    let command = with_ledger(&files, &mean(&files));
+    for to in [">&-", "1</dev/null", "1<>/dev/null"] {
+        for form in ["", "--json", "--quiet"] {
+            let ran = shell(&format!("exec {SEMIDP} {command} {form} {to}"));
+            check_refusal(to, &ran, &["standard output"]);
+            assert!(ran.stderr.contains("--out"), "{}", ran.stderr);
+            assert_eq!(debits(&files), 0, "{to} {form}");
+        }
+    }
+    // Thrown away on purpose, or with the answer in a file.
+    assert_eq!(shell(&format!("exec {SEMIDP} {command} >/dev/null")).code, 0);
+    assert_eq!(debits(&files), 1);
+    let command = format!("{command} --out {}", files.path("a.json"));
+    assert_eq!(shell(&format!("exec {SEMIDP} {command} >&-")).code, 0);
+    assert_eq!(debits(&files), 2);
+    assert!(files.json("a.json")["mean"].is_object() || files.json("a.json")["mean"].is_array());
+    assert_eq!(shell(&format!("exec {SEMIDP} ledger show --ledger {} 1</dev/null", files.path("l"))).code, 1);
+}
+
+/// A reader that went away, in every form of output: exit code 1, and the same command gives the answer.
+#[test]
+fn a_reader_that_went_away_is_an_error_where_it_was_paid_for() {
+    let files = Files::new("paid-pipe", Target::Number);
+    let command = with_ledger(&files, &mean(&files));
+    for (number, form) in ["", "--json", "--quiet"].into_iter().enumerate() {
+        let mut child = Command::new(SEMIDP)
+            .args(format!("{command} {form}").split_whitespace())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let ran: Ran = child.wait_with_output().unwrap().into();
+        assert_eq!(ran.code, 1, "{form}: {}", ran.stderr);
+        assert!(ran.stderr.contains("was spent"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("hint: give the same command again"), "{}", ran.stderr);
+        json(&command);
+        assert_eq!(debits(&files), number + 1);
+    }
+}
+
+/// An answer that is handed out although the rows cannot be compared with those that it is of says so, in every form.
+#[test]
+fn a_repeated_answer_says_so() {
+    let files = Files::new("paid-repeated", Target::Number);
+    let command = with_ledger(&files, &mean(&files));
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    Command::new(SEMIDP).args(command.split_whitespace()).stdout(full).output().unwrap();
+    assert_eq!(debits(&files), 1);
+    // Killed after the key was removed.
+    let key = entries(&files.folder).into_iter().find(|name| name.ends_with(".run.key")).unwrap();
+    std::fs::remove_file(files.folder.join(key)).unwrap();
+    files.write("private.csv", &files.text("private.csv").replacen("0.", "0.1", 1));
+    let ran = run(&format!("{command} --json"));
+    assert_eq!((ran.code, debits(&files)), (0, 1), "{}", ran.stderr);
+    assert!(ran.stderr.contains("warning: ") && ran.stderr.contains("not read again"), "{}", ran.stderr);
+    assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap()["repeated"], true);
+    assert_eq!(json(&command).get("repeated"), None);
+    assert_eq!(debits(&files), 2);
+}
+
+/// Results never go where semidp or SQLite keep files of the same run.
+#[test]
+fn side_files_are_no_places_for_results() {
+    let files = Files::new("paid-sides", Target::Number);
+    let mean = with_ledger(&files, &mean(&files));
+    let without_ledger = mean.split(" --ledger").next().unwrap();
+    let train = files.paid();
+    let at = files.folder.display();
+    let local = format!("local randomize --data {at}/private.csv --columns a,b --epsilon 1 --radius 1");
+    let mut cases = Vec::new();
+    for side in ["checkpoint", "checkpoint.key"] {
+        cases.push((format!("{mean} --out {at}/a.json --certificate {at}/a.json.{side}"), "--certificate"));
+        cases.push((
+            format!("{without_ledger} --out {at}/a.json --certificate {at}/./a.json.{side}"),
+            "--certificate",
+        ));
+        cases.push((format!("{train} --certificate {at}/model.json.{side}"), "--certificate"));
+    }
+    cases.push((format!("{train} --checkpoint {at}/c --certificate {at}/c.key"), "--certificate"));
+    cases.push((format!("{train} --checkpoint none --ledger {at}/l --dataset d --out {at}/l-wal"), "--out"));
+    for side in ["journal", "wal", "shm"] {
+        cases.push((format!("{mean} --out {at}/l-{side}"), "--out"));
+        cases.push((format!("{mean} --certificate {at}/l-{side}"), "--certificate"));
+        cases.push((
+            format!("{train} --ledger {at}/l --dataset d --certificate {at}/l-{side}"),
+            "--certificate",
+        ));
+        cases.push((
+            format!("{train} --ledger {at}/l --dataset d --checkpoint {at}/l-{side}"),
+            "--checkpoint",
+        ));
+    }
+    cases.push((format!("{local} --out {at}/private.csv.memory.key"), "--out"));
+    symlink(files.folder.join("l"), files.folder.join("link")).unwrap();
+    let linked = mean.replace(&format!("--ledger {at}/l"), &format!("--ledger {at}/link"));
+    cases.push((format!("{linked} --out {at}/l-journal"), "--out"));
+    for (command, option) in cases {
+        // The last of two equal options is not allowed: the model's place is the second.
+        let command = match command.matches("--out").count() {
+            2 => command.replacen(&format!("--out {at}/model.json "), "", 1),
+            _ => command,
+        };
+        refused(&command, &[option, "must be different files"]);
+    }
+    assert_eq!(debits(&files), 0);
+}
+
+/// One command with `--out`, given several times at once: whoever waited for another process pays for no run of its own.
+#[test]
+fn copies_of_one_command_at_once_pay_for_what_they_deliver() {
+    let files = Files::new("paid-copies", Target::Number);
+    let ledger = format!("--ledger {} --dataset d", files.path("l"));
+    assert_eq!(run(&format!("ledger init {ledger} --rho 2 --delta 1e-6")).code, 0);
+    let command = format!("{} {ledger} --out {} --json", mean(&files), files.path("a.json"));
+    let start = |_| {
+        Command::new(SEMIDP)
+            .args(command.split_whitespace())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let children: Vec<_> = (0..6).map(start).collect();
+    let ran: Vec<Ran> = children.into_iter().map(|child| child.wait_with_output().unwrap().into()).collect();
+    let done = ran.iter().filter(|ran| ran.code == 0).count();
+    assert_eq!(debits(&files), done);
+    // Six if each waits for the one before, and then pays.
+    assert!((1..6).contains(&done), "{done}");
+    for ran in ran.iter().filter(|ran| ran.code != 0) {
+        check_refusal(&command, ran, &["another process"]);
+    }
+}

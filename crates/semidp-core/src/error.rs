@@ -114,6 +114,13 @@ pub enum Error {
         path: String,
     },
 
+    /// Another process was at the same run, and ended it while this one waited.
+    #[error("another process was at the run of {path}, and has ended it meanwhile")]
+    EndedElsewhere {
+        /// The record of the run.
+        path: String,
+    },
+
     /// The key of a run whose result was written before.
     #[error("the run of the key file {path} has ended: its result was written before")]
     RunEnded {

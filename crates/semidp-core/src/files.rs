@@ -152,6 +152,27 @@ pub fn sync_folder(path: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder_of(path))?.sync_all() } else { Ok(()) }
 }
 
+/// Whether a stream is open for writing. The standard library takes what is written to another one, and drops it.
+#[cfg(unix)]
+pub fn is_writable(stream: impl std::os::fd::AsFd) -> bool {
+    use rustix::fs::OFlags;
+    rustix::fs::fcntl_getfl(stream).is_ok_and(|flags| flags & OFlags::RWMODE != OFlags::RDONLY)
+}
+
+/// Whether a stream is the null device, open for reading and writing. The standard library opens it so in place of a stream that was
+/// closed when the process began, before `main` can see that; a shell's `>/dev/null` is open for writing alone. Programs that open it
+/// like this on purpose cannot be told apart.
+#[cfg(unix)]
+pub fn is_replaced(stream: impl std::os::fd::AsFd) -> bool {
+    use rustix::fs::OFlags;
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+    let is_both = rustix::fs::fcntl_getfl(&stream).is_ok_and(|flags| flags & OFlags::RWMODE == OFlags::RDWR);
+    let device = |file: fs::Metadata| file.file_type().is_char_device().then(|| file.rdev());
+    let found = stream.as_fd().try_clone_to_owned().and_then(|copy| File::from(copy).metadata());
+    let null = fs::metadata("/dev/null").ok().and_then(device);
+    is_both && null.is_some() && found.ok().and_then(device) == null
+}
+
 /// Whether a path names this open file.
 pub fn is_at(file: &File, path: &Path) -> bool {
     #[cfg(unix)]

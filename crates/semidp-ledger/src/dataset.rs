@@ -2,7 +2,7 @@
 
 use crate::book::{self, Book, NewDebit, NewPlan};
 use crate::cost::{self, Cost, Refusal, Rule, State, is_within, words, words_of};
-use crate::{Error, LedgerFile, Result};
+use crate::{Error, LedgerFile, Plan, Result};
 use rusqlite::TransactionBehavior;
 use semidp_accounting::CountedEvent;
 use semidp_core::{Charge, Ledger};
@@ -10,6 +10,15 @@ use std::path::Path;
 
 /// The largest number of events in one run or plan.
 pub const MOST_EVENTS: usize = 10_000;
+
+/// Where a plan stands in the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Declared {
+    /// Its place among the entries.
+    pub sequence: u64,
+    /// Whether it was recorded and paid for now.
+    pub is_new: bool,
+}
 
 /// Grants what the budget of one data set covers, and records it.
 #[derive(Debug)]
@@ -84,6 +93,21 @@ impl DatasetLedger {
     /// Nothing is asserted that the ledger does not see: the entries are recorded before the runs that draw on them, so
     /// their parameters cannot depend on what those release. They may depend on the results of runs before the plan.
     pub fn plan(&mut self, runs: &[Vec<CountedEvent>]) -> Result<()> {
+        self.plan_again(runs).map(|_| ())
+    }
+
+    /// The same, and where the plan stands in the ledger.
+    pub fn plan_again(&mut self, runs: &[Vec<CountedEvent>]) -> Result<Declared> {
+        self.declare(runs, false)
+    }
+
+    /// The same, unless a plan of the same runs and description is paid for and no run has drawn on it yet: then nothing is recorded.
+    /// So a command whose outcome got lost can be given again.
+    pub fn plan_once(&mut self, runs: &[Vec<CountedEvent>]) -> Result<Declared> {
+        self.declare(runs, true)
+    }
+
+    fn declare(&mut self, runs: &[Vec<CountedEvent>], is_once: bool) -> Result<Declared> {
         let events = runs.concat();
         if runs.iter().any(|run| run.is_empty()) || events.is_empty() {
             return Err(Error::InvalidParameter {
@@ -98,14 +122,26 @@ impl DatasetLedger {
             self.file.database.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
         let book = Book::read(&transaction, path)?;
         let adjacency = book.budget(dataset, path)?.adjacency;
-        let (rule, cost) = price(&book, dataset, path, &events, "this plan")?;
         let description = &self.description;
+        let is_same = |plan: &&Plan| {
+            plan.dataset == *dataset
+                && plan.runs == runs
+                && plan.description == *description
+                && plan.drawn.iter().all(Option::is_none)
+        };
+        if let Some(known) = book.plans.iter().filter(|_| is_once).find(is_same) {
+            return Ok(Declared { sequence: known.sequence, is_new: false });
+        }
+        let (rule, cost) = price(&book, dataset, path, &events, "this plan")?;
         book.add_plan(&transaction, path, &NewPlan { dataset, adjacency, description, runs, rule, cost })?;
         let written = Book::read(&transaction, path)?;
-        if written.plans.last().is_none_or(|last| last.runs != runs) {
+        let Some(last) = written.plans.last().filter(|last| last.runs == runs) else {
             return Err(Error::changed(path, "a new entry does not read back"));
-        }
-        transaction.commit().map_err(failed)
+        };
+        transaction
+            .commit()
+            .map_err(|error| Error::Uncertain { path: path.clone(), reason: error.to_string() })?;
+        Ok(Declared { sequence: last.sequence, is_new: true })
     }
 
     /// Nothing is granted unless what this returns was on the disk first.

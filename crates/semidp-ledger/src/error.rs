@@ -29,6 +29,15 @@ pub enum Error {
         reason: String,
     },
 
+    /// The database failed while an entry was being committed: the disk may hold it.
+    #[error("cannot use the ledger {}: {reason}", path.display())]
+    Uncertain {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system or the database says.
+        reason: String,
+    },
+
     /// The file is something else. It was not touched.
     #[error("{} is not a ledger of semidp", path.display())]
     NotALedger {

@@ -97,6 +97,6 @@ mod file;
 
 pub use account::{Account, Debit, FilterState, Plan};
 pub use cost::{Cost, Rule};
-pub use dataset::{DatasetLedger, MOST_EVENTS};
+pub use dataset::{DatasetLedger, Declared, MOST_EVENTS};
 pub use error::{Error, Result};
 pub use file::LedgerFile;

@@ -88,6 +88,10 @@ pub enum Error {
         path: String,
     },
 
+    /// The run was asked to stop before it began.
+    #[error("interrupted before the first step: nothing was spent")]
+    Stopped,
+
     /// The run was asked to stop, and did so after a step.
     #[error("interrupted after step {step} of {steps}; {checkpoint} holds what is done")]
     Interrupted {

@@ -67,14 +67,22 @@ pub struct RunRecord {
 
 impl RunRecord {
     /// The run of this command: a new one, or the one that was interrupted here, if the facts are the same. Waits for a process that
-    /// is at it.
+    /// is at it. If that process ended the run, none is begun: its answer is delivered, and another one would be paid for again.
     pub fn open(path: impl Into<PathBuf>, randomness: Randomness, facts: &[Fact]) -> Result<Self> {
         let path = path.into();
         let begun = Instant::now();
+        let mut has_waited = false;
         loop {
             match Self::attempt(&path, randomness, facts) {
-                Err(Error::KeyInUse { .. }) if begun.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
-                Ok(None) => {}
+                Err(Error::KeyInUse { .. }) if begun.elapsed() < PATIENCE => {
+                    has_waited = true;
+                    std::thread::sleep(PAUSE);
+                }
+                // The files changed between two looks: another process is at the run.
+                Ok(None) => has_waited = true,
+                Ok(Some(record)) if has_waited && record.saved.is_none() => {
+                    return Err(Error::EndedElsewhere { path: path.display().to_string() });
+                }
                 Ok(Some(record)) => return Ok(record),
                 Err(error) => return Err(error),
             }
@@ -284,4 +292,30 @@ fn refused(path: &Path, reason: &str) -> Error {
 
 fn failed(path: &Path, what: &str, error: &io::Error) -> Error {
     refused(path, &format!("{what}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process that waited for another one's run does not pay for one of its own, and leaves nothing; the next one begins anew.
+    #[test]
+    fn who_waited_for_a_run_that_ended_begins_none() {
+        let path = std::env::temp_dir().join(format!("semidp-waiting-{}", std::process::id()));
+        let open = || RunRecord::open(&path, Randomness::OperatingSystem, &[Fact::new("a", 1)]);
+        let first = open().unwrap();
+        std::thread::scope(|scope| {
+            let waiting: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();
+            std::thread::sleep(10 * PAUSE);
+            assert!(waiting.iter().all(|thread| !thread.is_finished()));
+            drop(first);
+            for thread in waiting {
+                let error = thread.join().unwrap().err().unwrap();
+                assert!(matches!(error, Error::EndedElsewhere { .. }), "{error}");
+            }
+        });
+        assert!(!path.exists() && !key_path(&path).exists());
+        assert!(!open().unwrap().is_begun());
+        assert!(!key_path(&path).exists());
+    }
 }

@@ -10,7 +10,7 @@ use crate::table;
 use semidp::files;
 use clap::{Args, Subcommand};
 use semidp_accounting::{CountedEvent, Error, FilterCharge, PrivacyBudget, json};
-use semidp_ledger::{Account, Cost, Debit, LedgerFile, Plan, Rule};
+use semidp_ledger::{Account, Cost, Debit, Declared, LedgerFile, Plan, Rule};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -122,6 +122,10 @@ pub struct Declare {
     /// What the runs are, in a few words; kept in the ledger
     #[arg(long, value_name = "TEXT", default_value = "plan")]
     description: String,
+
+    /// Pay once more for a plan that is in the ledger already, and that no run has drawn on
+    #[arg(long)]
+    again: bool,
 }
 
 impl Declare {
@@ -130,26 +134,55 @@ impl Declare {
         let runs = parse_runs(&text)?;
         let mut ledger =
             LedgerFile::open(&self.ledger)?.for_dataset(&self.dataset)?.describe(&self.description);
-        ledger.plan(&runs)?;
+        let declared = match self.again {
+            true => ledger.plan_again(&runs),
+            false => ledger.plan_once(&runs),
+        };
+        let declared = declared.map_err(|error| match error {
+            semidp_ledger::Error::Uncertain { .. } => {
+                Failure::from(error).after("`semidp ledger show` tells whether the plan is recorded", AGAIN)
+            }
+            other => other.into(),
+        })?;
+        self.show(declared, output).map_err(|failure| failure.after("the plan is recorded and paid", AGAIN))
+    }
+
+    /// Prints a plan that is in the ledger.
+    fn show(&self, declared: Declared, output: &Output) -> Result<(), Failure> {
         let account = LedgerFile::open(&self.ledger)?.dataset(&self.dataset)?;
-        let plan = account.plans.last().ok_or_else(|| Failure::other("the plan was not recorded"))?;
-        let json = json!({
+        let plan = account.plans.iter().find(|plan| plan.sequence == declared.sequence);
+        let plan = plan.ok_or_else(|| Failure::other("the plan is not in the ledger any more"))?;
+        let mut json = json!({
             "ledger": name_of(&self.ledger),
             "dataset": self.dataset,
             "plan": plan_json(plan),
             "spent": budget_json(account.spent),
             "remaining": budget_json(account.remaining),
         });
+        let charged = match declared.is_new {
+            true => rule_words(plan.rule).to_string(),
+            false => format!("nothing: it was paid before ({}); --again pays for another one", plan.time),
+        };
+        if !declared.is_new {
+            json["repeated"] = true.into();
+            output.warn("this plan was recorded before, and no run has drawn on it: nothing is paid now");
+        }
         output.answer(&json, || {
             table::facts(vec![
-                ("declared".into(), format!("{} runs, entry {}", count(runs.len() as u64), plan.sequence)),
-                ("charged".into(), rule_words(plan.rule).into()),
+                (
+                    "declared".into(),
+                    format!("{} runs, entry {}", count(plan.runs.len() as u64), plan.sequence),
+                ),
+                ("charged".into(), charged),
                 ("spent now".into(), spent_words(account.spent)),
                 ("left for one more release".into(), remaining_words(account.remaining)),
             ])
         })
     }
 }
+
+/// After a plan was paid for.
+const AGAIN: &str = "give the same command again: it finds the plan, and pays nothing more";
 
 /// A JSON list whose elements are events or lists of events.
 fn parse_runs(text: &str) -> Result<Vec<Vec<CountedEvent>>, Failure> {

@@ -2,6 +2,7 @@
 
    FAULT_HOW=count         writes the number of calls to the file FAULT_COUNT at exit
    FAULT_HOW=kill          kills the process before call number FAULT_AT
+   FAULT_HOW=term          sends SIGTERM to the process before that call
    FAULT_HOW=enospc        lets that call fail: no space is left
    FAULT_HOW=full          lets that call and all later ones fail, but for those on standard output and error
    FAULT_HOW=eio           lets the read number FAULT_AT of the file FAULT_FILE fail: the disk is broken
@@ -21,7 +22,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { NOTHING, COUNT, KILL, ENOSPC_ONCE, FULL, EIO_ONCE, DEAD, NO_LOCK };
+enum { NOTHING, COUNT, KILL, TERM, ENOSPC_ONCE, FULL, EIO_ONCE, DEAD, NO_LOCK };
 static int how = NOTHING;
 static long at = -1;
 static long calls = 0;
@@ -29,8 +30,14 @@ static long calls = 0;
 __attribute__((constructor)) static void begin(void) {
     const char *wish = getenv("FAULT_HOW"), *place = getenv("FAULT_AT");
     if (!wish) return;
-    how = !strcmp(wish, "count") ? COUNT : !strcmp(wish, "kill") ? KILL : !strcmp(wish, "enospc") ? ENOSPC_ONCE
-        : !strcmp(wish, "eio") ? EIO_ONCE : !strcmp(wish, "dead") ? DEAD : !strcmp(wish, "nolock") ? NO_LOCK : FULL;
+    how = !strcmp(wish, "count")    ? COUNT
+          : !strcmp(wish, "kill")   ? KILL
+          : !strcmp(wish, "term")   ? TERM
+          : !strcmp(wish, "enospc") ? ENOSPC_ONCE
+          : !strcmp(wish, "eio")    ? EIO_ONCE
+          : !strcmp(wish, "dead")   ? DEAD
+          : !strcmp(wish, "nolock") ? NO_LOCK
+                                    : FULL;
     at = place ? atol(place) : -1;
 }
 
@@ -53,6 +60,7 @@ static int fault(int fd, int needs_space) {
         kill(getpid(), SIGKILL);
         for (;;) pause();
     }
+    if (how == TERM && number == at) kill(getpid(), SIGTERM);
     int is_stream = fd == 1 || fd == 2;
     if (needs_space && ((how == ENOSPC_ONCE && number == at) || (how == FULL && number >= at && !is_stream))) {
         errno = ENOSPC;

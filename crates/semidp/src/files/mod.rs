@@ -62,6 +62,26 @@ pub struct Reserved {
     /// As it was given.
     path: PathBuf,
     draft: BufWriter<Draft>,
+    /// What was there when the place was taken.
+    before: Stamp,
+}
+
+/// Device, inode, length and time of change of a file; none if there is no file.
+type Stamp = Option<[i128; 4]>;
+
+fn stamp(path: &Path) -> Stamp {
+    let found = fs::metadata(path).ok()?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let time = i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec());
+        Some([found.dev().into(), found.ino().into(), found.len().into(), time])
+    }
+    #[cfg(not(unix))]
+    {
+        let time = found.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+        Some([0, 0, found.len().into(), time.as_nanos() as i128])
+    }
 }
 
 /// Files of results are for everybody to read, and for their owner alone to write, less what the umask forbids.
@@ -73,7 +93,18 @@ impl Reserved {
         let failed = |error| cannot_write(parameter, path, error);
         let target = destination(path).map_err(failed)?;
         let draft = Draft::beside(&target, mode_of(&target)).map_err(failed)?;
-        Ok(Self { parameter, path: path.into(), draft: BufWriter::new(draft) })
+        let before = stamp(path);
+        Ok(Self { parameter, path: path.into(), draft: BufWriter::new(draft), before })
+    }
+
+    /// The path as it was given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the file at the path is another one, or has changed, since the place was taken.
+    pub fn is_changed(&self) -> bool {
+        stamp(&self.path) != self.before
     }
 
     /// Puts the text where the path says, at once.
@@ -95,7 +126,7 @@ impl Reserved {
 
     /// Puts what was written where the path says, at once.
     pub fn keep(self) -> Result<()> {
-        let Self { parameter, path, draft } = self;
+        let Self { parameter, path, draft, .. } = self;
         let written = draft.into_inner().map_err(io::IntoInnerError::into_error);
         written.and_then(Draft::publish).map_err(|error| cannot_write(parameter, &path, error))
     }
@@ -177,6 +208,56 @@ pub fn hard_links(path: &Path) -> u64 {
 #[cfg(not(unix))]
 pub fn hard_links(_: &Path) -> u64 {
     1
+}
+
+/// What semidp keeps beside a file while a run lasts: `.checkpoint` and its key.
+pub const OF_RUN: [&str; 2] = [".checkpoint", ".checkpoint.key"];
+/// The key beside a checkpoint.
+pub const OF_CHECKPOINT: [&str; 1] = [".key"];
+/// What SQLite keeps beside a ledger.
+pub const OF_LEDGER: [&str; 3] = ["-journal", "-wal", "-shm"];
+
+/// The paths with these endings beside a file, and beside the file that a link leads to.
+pub fn beside(path: Option<&PathBuf>, endings: &[&str]) -> Vec<PathBuf> {
+    let Some(path) = path else { return Vec::new() };
+    let real = fs::canonicalize(path).ok().filter(|real| real != path);
+    let with = |ending: &str| {
+        [Some(path), real.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(move |path| {
+                let mut name = path.as_os_str().to_os_string();
+                name.push(ending);
+                PathBuf::from(name)
+            })
+            .collect::<Vec<_>>()
+    };
+    endings.iter().flat_map(|ending| with(ending)).collect()
+}
+
+/// The same as [`refuse_same`], where a run or SQLite keeps files beside some of the files: these must differ from all others. They
+/// come with the parameter that they belong to.
+pub fn refuse_same_or_beside(
+    files: &[(&'static str, Option<&PathBuf>)],
+    sides: &[(&'static str, Vec<PathBuf>)],
+) -> Result<()> {
+    refuse_same(files)?;
+    for (owner, paths) in sides {
+        for &(parameter, path) in files {
+            if path.is_some_and(|path| paths.iter().any(|side| is_same(path, side))) {
+                return Err(Error::usage(
+                    parameter,
+                    sentence!(
+                        "{@0} and a file that semidp keeps beside {@1} must be different files",
+                        parameter,
+                        owner
+                    ),
+                    sentence!("give {@0} another path", parameter),
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether two names lead to one file: by hard links, which paths do not show.

@@ -144,11 +144,29 @@ impl Keeping {
         self.saved.as_ref()
     }
 
-    /// Debits the ledger. Unless that is refused, it may have been done, even if the answer got lost.
+    /// Whether the checkpoint is where a run can go on from it.
+    pub fn is_there(&self) -> bool {
+        fs::symlink_metadata(&self.path).is_ok()
+    }
+
+    /// Refuses to go on from a checkpoint if the run was asked to stop: what was not paid for yet is not paid for now.
+    pub(super) fn check_stop(&self, saved: &Checkpoint, steps: u64) -> Result<()> {
+        if !self.stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let checkpoint = self.path.display().to_string();
+        Err(Error::Interrupted { step: saved.done(), steps, checkpoint })
+    }
+
+    /// Debits the ledger, if the run was not asked to stop before. Unless that is refused, it may have been done, even if the answer
+    /// got lost.
     pub(super) fn begin_run<'s, S: BlockSource, M: Mechanism>(
         &self,
         prepared: Prepared<'s, S, M>,
     ) -> Result<(Run<'s, S, M>, Tickets)> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Error::Stopped);
+        }
         self.begun();
         let begun = prepared.begin();
         if let Err(semidp_core::Error::BudgetRefused { .. }) = begun {
@@ -174,7 +192,8 @@ impl Keeping {
         self.write(prepared.identity(), 0, &content, prepared.seal(&content)?)
     }
 
-    /// Writes a checkpoint if it is time, and stops if it is asked to.
+    /// Writes a checkpoint if it is time, and stops if it is asked to. If it cannot be written, and the one before is gone too, the run
+    /// goes on to its end: the model in memory is all that is left of what was paid for.
     pub(super) fn after<S: BlockSource, M: Mechanism>(
         &self,
         run: &Run<'_, S, M>,
@@ -189,8 +208,12 @@ impl Keeping {
             return Ok(());
         }
         let content = checkpoint::content(facts, state());
-        self.write(run.identity(), done, &content, run.seal(done, &content)?)?;
+        let written = self.write(run.identity(), done, &content, run.seal(done, &content)?);
         self.last.set(Some(Instant::now()));
+        if written.is_err() && !self.is_there() {
+            return Ok(());
+        }
+        written?;
         if stop {
             let checkpoint = self.path.display().to_string();
             return Err(Error::Interrupted { step: done, steps, checkpoint });

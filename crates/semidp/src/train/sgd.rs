@@ -121,6 +121,7 @@ impl Sgd<'_> {
             }
             Some((keeping, Some(saved))) => {
                 saved.check(&facts)?;
+                keeping.check_stop(saved, self.steps.get())?;
                 let (run, tickets, released) = prepared.resume(&saved.kept())?;
                 keeping.begun();
                 let kept = saved.state(&state(&*update, &averaged, &weight))?;

@@ -6,7 +6,8 @@
 //!
 //! Order of writes: the key, the entry and its reports, their end, the new head in the key file; then reports may be released. So what
 //! stands behind the last head and is not whole was never released, and the next run drops it; a whole entry there carries its
-//! seal, and counts. An older copy of both files put back together is not noticed.
+//! seal, and counts. The head lists the entries whose reports were not delivered yet: a run that was to ask people once more delivers
+//! those first. An older copy of both files put back together is not noticed.
 //!
 //! While a run has the file it is locked, so that two runs cannot both be the first.
 
@@ -66,6 +67,10 @@ pub struct Memory {
     key: Option<Key>,
     /// Whether the entry that is being noted is whole and sealed: then it stays, whatever fails.
     is_noted: bool,
+    /// Whether the key file may know of it.
+    is_head_begun: bool,
+    /// Entries whose reports were not delivered yet, counted from 0.
+    waiting: Vec<u64>,
     /// Of everything up to the end.
     running: Option<Running>,
     /// Whether a run ended before it could release what it had begun to note.
@@ -157,6 +162,8 @@ impl Memory {
             end: 0,
             key,
             is_noted: false,
+            is_head_begun: false,
+            waiting: Vec::new(),
             running,
             is_cut: false,
         };
@@ -206,8 +213,11 @@ impl Memory {
                 false => Err(self.damaged(DAMAGED)),
             };
         }
-        // Whole and sealed, but its run was killed before the head: it counts from now on.
-        if self.entries.len() as u64 > head.entries {
+        self.waiting.clone_from(&head.waiting);
+        // Whole and sealed, but its run was killed before the head: it counts from now on, and was not delivered.
+        let found = self.entries.len() as u64;
+        if found > head.entries {
+            self.waiting.extend(head.entries..found);
             let head = self.head();
             let path = self.path.clone();
             let key = self.key.as_mut().ok_or_else(|| self::lost(&path))?;
@@ -219,7 +229,7 @@ impl Memory {
     /// Of the entries.
     fn head(&self) -> Head {
         let (length, seal) = self.entries.last().map_or((0, NO_SEAL.into()), |entry| entry.head.clone());
-        Head { entries: self.entries.len() as u64, length, seal }
+        Head { entries: self.entries.len() as u64, length, seal, waiting: self.waiting.clone() }
     }
 
     /// Seals a memory of an older version, whole as it is.
@@ -235,7 +245,7 @@ impl Memory {
         let mut key = Key::new(&path)?;
         let mut writer =
             Sealing { to: BufWriter::with_capacity(1 << 20, draft), running: key.running(), written: 0 };
-        let mut head = Head { entries: 0, length: 0, seal: NO_SEAL.into() };
+        let mut head = Head::empty();
         writer.write_all(FORMAT.as_bytes()).map_err(failed)?;
         for entry in &self.entries {
             let question = Question {
@@ -248,7 +258,7 @@ impl Memory {
             self.copy(entry, &mut writer).map_err(failed)?;
             let seal = writer.running.seal(entry.reports, entry.bytes);
             writer.write_all(end_line(entry.reports, entry.bytes, &seal).as_bytes()).map_err(failed)?;
-            head = Head { entries: head.entries + 1, length: writer.written, seal };
+            head = Head { entries: head.entries + 1, length: writer.written, seal, ..Head::empty() };
         }
         // A key beside an unsealed memory is of an adoption that was interrupted: it is begun anew.
         key.advance(&path, head).map_err(failed)?;
@@ -266,6 +276,31 @@ impl Memory {
         self.entries.iter().rev().find(|entry| entry.header.round == round)
     }
 
+    /// Whether the last reports of a round were drawn and not delivered.
+    pub fn is_waiting(&self, round: &str) -> bool {
+        let last = self.entries.iter().rposition(|entry| entry.header.round == round);
+        last.is_some_and(|last| self.waiting.contains(&(last as u64)))
+    }
+
+    /// Notes that the last reports of a round were delivered.
+    pub fn delivered(&mut self, round: &str) -> Result<(), Failure> {
+        if !self.is_waiting(round) {
+            return Ok(());
+        }
+        let entries = &self.entries;
+        let is_of =
+            |entry: &u64| entries.get(*entry as usize).is_some_and(|entry| entry.header.round == round);
+        self.waiting.retain(|entry| !is_of(entry));
+        let (head, path) = (self.head(), self.path.clone());
+        let key = self.key.as_mut().ok_or_else(|| lost(&path))?;
+        key.advance(&path, head).map_err(|error| cannot_write(OPTION, &Key::path(&path), error))
+    }
+
+    /// Whether [`Memory::record`] noted the reports, even if it failed afterwards.
+    pub fn is_noted(&self) -> bool {
+        self.is_noted
+    }
+
     /// Notes reports, which `make` writes and counts. When this returns they are on the disk, and may be released.
     pub fn record(
         &mut self,
@@ -275,9 +310,9 @@ impl Memory {
         let (path, before) = (self.path.clone(), self.end);
         let failed = |error| Failure::from(cannot_write(OPTION, &path, error));
         let written = self.append(question, make, &failed);
-        if written.is_err() && !self.is_noted {
-            // Nothing was released. Should this fail too, the next run does it.
-            let _ = self.file.set_len(before);
+        if written.is_err() && !self.is_head_begun {
+            // Nothing was released. Should this fail too, the next run drops what is not whole, and counts what is.
+            self.is_noted &= self.file.set_len(before).is_err();
         }
         let entry = written?;
         self.end = entry.0;
@@ -295,8 +330,7 @@ impl Memory {
             Some(key) => key,
             none => {
                 let mut key = Key::new(&self.path)?;
-                let head = Head { entries: 0, length: 0, seal: NO_SEAL.into() };
-                key.advance(&self.path, head).map_err(failed)?;
+                key.advance(&self.path, Head::empty()).map_err(failed)?;
                 self.running = Some(key.running());
                 none.insert(key)
             }
@@ -322,13 +356,17 @@ impl Memory {
         let seal = running.seal(reports, bytes);
         let line = end_line(reports, bytes, &seal);
         file.write_all(line.as_bytes()).map_err(failed)?;
+        self.is_noted = true;
         file.sync_all().and_then(|()| files::sync_folder(&self.path)).map_err(failed)?;
         running.update(line.as_bytes());
         let end = written + line.len() as u64;
         // The new head may reach the disk even if writing it fails: from here on the entry counts.
-        self.is_noted = true;
-        let entries = self.entries.len() as u64 + 1;
-        key.advance(&self.path, Head { entries, length: end, seal: seal.clone() }).map_err(failed)?;
+        self.is_head_begun = true;
+        let number = self.entries.len() as u64;
+        self.waiting.push(number);
+        let waiting = self.waiting.clone();
+        let head = Head { entries: number + 1, length: end, seal: seal.clone(), waiting };
+        key.advance(&self.path, head).map_err(failed)?;
         self.running = Some(running);
         let Question { header, columns, arithmetic, random_source } = question;
         let (header, columns) = (header.clone(), columns.to_vec());

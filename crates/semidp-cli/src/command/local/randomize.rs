@@ -87,7 +87,7 @@ pub struct Randomize {
     #[arg(long)]
     adopt_memory: bool,
 
-    /// Report once more in a round that these people have reported in; the epsilons add up
+    /// Report once more in a round that these people have reported in; the epsilons add up. Undelivered reports come first, at no cost
     #[arg(long)]
     again: bool,
 
@@ -139,7 +139,9 @@ impl Randomize {
         let dimension = columns.encoding.width();
         let mechanism = self.mechanism(dimension)?;
         let (radius, source) = self.radius(centre.as_ref(), &columns)?;
+        check_range(radius, self.epsilon)?;
         let randomizer = Randomizer::new(mechanism, dimension, self.epsilon, radius)?;
+        check_lengths(&randomizer)?;
         let header = Header {
             format: REPORT_FORMAT.into(),
             round: self.round.clone(),
@@ -159,7 +161,16 @@ impl Randomize {
         let is_cut = memory.is_cut;
 
         let known = memory.last_of(&self.round).is_some();
-        let is_remembered = known && !self.again;
+        // Reports that were drawn and not delivered are paid for: they come before any others.
+        let is_waiting = memory.is_waiting(&self.round);
+        let is_remembered = known && (!self.again || is_waiting);
+        let spent = format!("these people have reported, and their reports are in {}", path.display());
+        let kept = |failure: Failure| {
+            failure.after(
+                &spent,
+                "give the same command again: it writes the same reports, and spends nothing more",
+            )
+        };
         if is_remembered {
             self.refuse_other(&memory, &header, columns.encoding.names(), rows)?;
         } else {
@@ -168,30 +179,36 @@ impl Randomize {
             }
             let reported = self.report(&mut memory, &header, columns.encoding.names(), &randomizer, rows);
             bar.finish_and_clear();
-            reported?;
+            reported.map_err(|failure| if memory.is_noted() { kept(failure) } else { failure })?;
         }
-        let entry = memory.last_of(&self.round).ok_or_else(|| {
-            Failure::other("internal error: the round is not remembered; please report this")
-        })?;
-        let mut certificate = certificate(&memory, &header, self.mechanism == "auto", source)?;
+        let entry = self.remembered(&memory)?;
+        let mut certificate =
+            certificate(&memory, &header, self.mechanism == "auto", source).map_err(&kept)?;
         certificate.assumptions.extend(self.reading.assumption());
         if let Some(note) = epsilon_note(certificate.guarantee.epsilon) {
             output.warn(&note);
             certificate.notes.push(note);
         }
         let certificate = &certificate;
-        let released = self.release(&memory, entry, &mut out).and_then(|()| Ok(out.keep()?));
-        released.map_err(|failure| {
-            let spent = format!("these people have reported, and their reports are in {}", path.display());
-            failure.after(
-                &spent,
-                "give the same command again: it writes the same reports, and spends nothing more",
-            )
-        })?;
+        self.release(&memory, entry, &mut out).and_then(|()| Ok(out.keep()?)).map_err(&kept)?;
+        if let Err(failure) = memory.delivered(&self.round) {
+            output.warn(&format!(
+                "the reports are in the file of --out, but this could not be noted, and --again will deliver the same ones: {}",
+                failure.message()
+            ));
+        }
+        let entry = self.remembered(&memory)?;
 
         let answer =
             Answer { memory: &memory, entry, certificate, is_remembered, out: &self.out, path: &path };
-        output.answer(&answer.json()?, || answer.text())?;
+        output.answer(&answer.json()?, || answer.text()).map_err(|failure| {
+            failure.after("the reports are in the file of --out", "read the file that --out names")
+        })?;
+        if self.again && is_waiting {
+            output.note(
+                "these reports were drawn before and not delivered: nothing was drawn now, and --again asks once more from now on",
+            );
+        }
         if is_remembered && entry.random_source == RandomSource::Seeded {
             output.warn("the remembered reports were drawn from a --seed: they are NOT private");
         } else if is_remembered && self.seed.is_some() {
@@ -210,6 +227,13 @@ impl Randomize {
             );
         }
         Ok(())
+    }
+
+    /// The reports of the round.
+    fn remembered<'m>(&self, memory: &'m Memory) -> Result<&'m Entry, Failure> {
+        memory
+            .last_of(&self.round)
+            .ok_or_else(|| Failure::other("internal error: the round is not remembered; please report this"))
     }
 
     /// The one that was asked for, or the default, which is exact.
@@ -268,10 +292,19 @@ impl Randomize {
             None if people != entry.reports => "with another number of rows".into(),
             None => return Ok(()),
         };
+        let hint = match memory.is_waiting(&self.round) {
+            true => {
+                "those reports were not delivered: give the same options to get them at no cost, after which --again asks once more; \
+                 or another --round"
+            }
+            false => {
+                "give the same options to get the same reports again at no cost, or another --round; --again asks them \
+                 once more, and the epsilons add up"
+            }
+        };
         Err(Failure::budget(
             format!("these people have reported in round `{}` before, {difference}", self.round),
-            "give the same options to get the same reports again at no cost, or another --round; --again asks them \
-             once more, and the epsilons add up",
+            hint,
         ))
     }
 
@@ -344,6 +377,36 @@ impl Randomize {
         }
         let mut packed = GzEncoder::new(out.writer(), Compression::fast());
         memory.copy(entry, &mut packed).and_then(|()| packed.finish().map(|_| ())).map_err(failed)
+    }
+}
+
+/// The smallest epsilon of a report. Below it a report is longer than a million radii. Chosen, not measured.
+const SMALLEST_EPSILON: f64 = 1e-6;
+
+/// Refuses a radius out of the range that `semidp mean` takes, and an epsilon at which reports are noise alone: their sums leave the
+/// range of floats, and the aggregate would refuse what was paid for.
+fn check_range(radius: f64, epsilon: Epsilon) -> Result<(), Failure> {
+    let invalid = |name, value: String, requirement| {
+        Failure::from(semidp_accounting::Error::InvalidParameter { name, value, requirement })
+    };
+    if !(1e-12..=1e12).contains(&radius) {
+        return Err(invalid("radius", radius.to_string(), "a number from 1e-12 to 1e12"));
+    }
+    if epsilon.get() < SMALLEST_EPSILON {
+        return Err(invalid("epsilon", epsilon.to_string(), "a number from 1e-6 to 50 for a local report"));
+    }
+    Ok(())
+}
+
+/// Refuses reports whose length R/m, or its square, is no normal float: numbers of theirs would be lost on the way to the mean.
+fn check_lengths(randomizer: &Randomizer) -> Result<(), Failure> {
+    let length = randomizer.radius() / randomizer.cap().m;
+    match length.is_normal() && (length * length).is_normal() {
+        true => Ok(()),
+        false => Err(Failure::input(
+            format!("radius and epsilon must give reports of a length that can be squared, got {length:e}"),
+            "take a radius near the units of the columns, and a larger --epsilon",
+        )),
     }
 }
 

@@ -8,10 +8,14 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-const FORMAT: &str = "semidp-memory-key/1";
+const FORMAT: &str = "semidp-memory-key/2";
+/// Of versions that did not note which entries were delivered; it is read as if all of them were.
+const FORMAT_WITHOUT_WAITING: &str = "semidp-memory-key/1";
 /// Of a memory without entries.
 pub const NO_SEAL: &str = "none";
-const MAX_BYTES: u64 = 4096;
+/// In place of a list of entries that wait.
+const NONE_WAIT: &str = "none";
+const MAX_BYTES: u64 = 1 << 20;
 
 /// How far a memory was sealed when reports were last released.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +26,15 @@ pub struct Head {
     pub length: u64,
     /// The seal of the last one.
     pub seal: String,
+    /// Entries whose reports were not delivered yet, counted from 0.
+    pub waiting: Vec<u64>,
+}
+
+impl Head {
+    /// The head of a memory without entries.
+    pub fn empty() -> Self {
+        Self { entries: 0, length: 0, seal: NO_SEAL.into(), waiting: Vec::new() }
+    }
 }
 
 /// The key of the seals, in a file of mode 0600 beside the memory, with the head.
@@ -44,7 +57,7 @@ impl Key {
         let secret = random()
             .and_then(|first| Ok(first + &random()?))
             .map_err(|error| Failure::from(error).about(&Self::path(memory).display().to_string()))?;
-        Ok(Self { secret, head: Head { entries: 0, length: 0, seal: NO_SEAL.into() } })
+        Ok(Self { secret, head: Head::empty() })
     }
 
     /// The one beside a memory, if there is one.
@@ -66,20 +79,34 @@ impl Key {
 
     fn decode(text: &str) -> Option<Self> {
         let lines: Vec<&str> = text.strip_suffix('\n')?.split('\n').collect();
-        let [FORMAT, secret, head, _] = lines[..] else { return None };
+        let [format, secret, head, _] = lines[..] else { return None };
         let parts: Vec<&str> = head.split(' ').collect();
-        let [entries, length, seal] = parts[..] else { return None };
-        let head = Head { entries: entries.parse().ok()?, length: length.parse().ok()?, seal: seal.into() };
-        let key = Self { secret: secret.into(), head };
-        (key.encode() == text).then_some(key)
+        let (entries, length, seal, waiting) = match (format, &parts[..]) {
+            (FORMAT, [entries, length, seal, waiting]) => (entries, length, seal, *waiting),
+            (FORMAT_WITHOUT_WAITING, [entries, length, seal]) => (entries, length, seal, NONE_WAIT),
+            _ => return None,
+        };
+        let waiting = match waiting {
+            NONE_WAIT => Vec::new(),
+            list => list.split(',').map(str::parse).collect::<Result<_, _>>().ok()?,
+        };
+        let (entries, length) = (entries.parse().ok()?, length.parse().ok()?);
+        let key =
+            Self { secret: secret.into(), head: Head { entries, length, seal: (*seal).into(), waiting } };
+        (key.encode_as(format) == text).then_some(key)
     }
 
-    fn encode(&self) -> String {
-        let Head { entries, length, seal } = &self.head;
-        let head = format!("{entries} {length} {seal}");
+    fn encode_as(&self, format: &str) -> String {
+        let Head { entries, length, seal, waiting } = &self.head;
+        let mut head = format!("{entries} {length} {seal}");
+        if format == FORMAT {
+            let list: Vec<String> = waiting.iter().map(u64::to_string).collect();
+            head.push(' ');
+            head.push_str(&if list.is_empty() { NONE_WAIT.into() } else { list.join(",") });
+        }
         let mut mac = self.mac("head");
         mac.update(head.as_bytes());
-        format!("{FORMAT}\n{}\n{head}\n{}\n", self.secret, digits(mac))
+        format!("{format}\n{}\n{head}\n{}\n", self.secret, digits(mac))
     }
 
     /// The head.
@@ -90,7 +117,7 @@ impl Key {
     /// Writes a new head, durably.
     pub fn advance(&mut self, memory: &Path, head: Head) -> io::Result<()> {
         self.head = head;
-        files::replace(&Self::path(memory), 0o600, &self.encode())
+        files::replace(&Self::path(memory), 0o600, &self.encode_as(FORMAT))
     }
 
     /// The digest of an empty memory.

@@ -193,15 +193,21 @@ impl Mean {
                 "give the private rows with --private, the public rows with --public",
             ));
         }
-        files::refuse_same(&[
-            ("private", self.private.as_ref()),
-            ("public", self.public.as_ref()),
-            ("schema", self.schema.as_ref()),
-            ("ledger", self.ledger.path()),
-            ("out", self.out.as_ref()),
-            ("certificate", self.certificate.as_ref()),
-            ("sign", self.sign.path()),
-        ])?;
+        files::refuse_same_or_beside(
+            &[
+                ("private", self.private.as_ref()),
+                ("public", self.public.as_ref()),
+                ("schema", self.schema.as_ref()),
+                ("ledger", self.ledger.path()),
+                ("out", self.out.as_ref()),
+                ("certificate", self.certificate.as_ref()),
+                ("sign", self.sign.path()),
+            ],
+            &[
+                ("out", files::beside(self.out.as_ref(), &files::OF_RUN)),
+                ("ledger", files::beside(self.ledger.path(), &files::OF_LEDGER)),
+            ],
+        )?;
         for (option, path, kind) in
             [("out", &self.out, Kind::Answer), ("certificate", &self.certificate, Kind::Certificate)]
         {
@@ -246,14 +252,17 @@ impl Mean {
         }
         let method = Method::choose(&self, request, &data, rows)?;
         method.refuse_weak_noise(self.noise.allow_weak_noise)?;
+        if method.spends() && ledger.is_some() && self.out.is_none() {
+            output.refuse_nowhere()?;
+        }
         let budget_notes = if method.spends() { budget_notes(budget, Some(rows as f64)) } else { Vec::new() };
         budget_notes.iter().for_each(|note| output.warn(note));
         if self.seed.is_some() {
             output.warn("--seed makes the noise reproducible: the result is NOT private");
         }
-        let delivery = self.delivery(&data, &method, randomness)?;
+        let delivery = self.delivery(&data, &method, randomness, places.out.as_ref())?;
         if let Some(answer) = delivery.found() {
-            output.note("this is the answer of a run that was interrupted at its very end: nothing is spent now, and the private rows were not \
+            output.warn("this is the answer of a run that was interrupted at its very end: nothing is spent now, and the private rows were not \
                  read again");
             return delivery.deliver(&answer, places, output);
         }

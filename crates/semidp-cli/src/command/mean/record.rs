@@ -6,6 +6,7 @@ use super::method::Method;
 use crate::command::plan::budget_words;
 use crate::delivery::{Delivery, record_path};
 use crate::failure::Failure;
+use semidp::files::{self, Reserved};
 use semidp::record::name_of;
 use semidp::train::Fact;
 use semidp_core::Randomness;
@@ -18,17 +19,22 @@ impl Mean {
         data: &Data,
         method: &Method,
         randomness: Randomness,
+        place: Option<&Reserved>,
     ) -> Result<Delivery, Failure> {
         let facts = self.facts(data, method);
         let (out, ledger) = (self.out.as_deref(), self.ledger.path());
         let is_recorded = method.spends() && (ledger.is_some() || self.seed.is_none());
         let path =
             record_path("mean", out, ledger.map(|path| path.as_path()), &facts).filter(|_| is_recorded);
+        // Without --out the name of the record is known only now.
+        let mut kept = files::beside(path.as_ref(), &files::OF_CHECKPOINT);
+        kept.extend(path.clone());
+        files::refuse_same_or_beside(&[("certificate", self.certificate.as_ref())], &[("ledger", kept)])?;
         let spent = match ledger {
             Some(_) => format!("{} was spent", budget_words(method.budget())),
             None => "the noise was drawn".into(),
         };
-        Delivery::open(path, randomness, &facts, spent, out.is_some())
+        Delivery::open(path, randomness, &facts, spent, out.is_some(), place)
     }
 
     /// Whatever the answer depends on, but for the private rows, which the kernel knows again by a keyed fingerprint. All of it is

@@ -7,7 +7,7 @@ mod result;
 
 pub use options::{HyperOptions, Train};
 
-use crate::delivery::{Delivery, UNKNOWN};
+use crate::delivery::{Delivery, SAVE, UNKNOWN};
 use crate::failure::Failure;
 use semidp::files::{self, Reserved};
 use crate::meaning::Meaning;
@@ -33,7 +33,6 @@ use semidp_core::{BlockSource, DenseTable, Ledger, Private, Randomness, Sampling
 use semidp_table::{Kind, Schema};
 use semidp::model::{Columns, SavedModel, Task};
 use serde_json::{Value, json};
-use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,17 +88,24 @@ impl Train {
         let algorithm = self.algorithm()?;
         let budget = self.spendable(algorithm)?;
         let domain = domain_named(&self.hyper.domain)?;
-        files::refuse_same(&[
-            ("private", self.private.as_ref()),
-            ("public", self.public.as_ref()),
-            ("validation", self.validation.as_ref()),
-            ("schema", self.schema.as_ref()),
-            ("out", Some(&self.out)),
-            ("certificate", self.certificate.as_ref()),
-            ("checkpoint", self.keep.place(&self.out).as_ref()),
-            ("ledger", self.ledger.path()),
-            ("sign", self.sign.path()),
-        ])?;
+        let checkpoint = self.keep.place(&self.out);
+        files::refuse_same_or_beside(
+            &[
+                ("private", self.private.as_ref()),
+                ("public", self.public.as_ref()),
+                ("validation", self.validation.as_ref()),
+                ("schema", self.schema.as_ref()),
+                ("out", Some(&self.out)),
+                ("certificate", self.certificate.as_ref()),
+                ("checkpoint", checkpoint.as_ref()),
+                ("ledger", self.ledger.path()),
+                ("sign", self.sign.path()),
+            ],
+            &[
+                ("checkpoint", files::beside(checkpoint.as_ref(), &files::OF_CHECKPOINT)),
+                ("ledger", files::beside(self.ledger.path(), &files::OF_LEDGER)),
+            ],
+        )?;
         if matches!(host, Host::Terminal) {
             kind::refuse_other("out", &self.out, kind::Kind::Model)?;
         }
@@ -151,7 +157,8 @@ impl Train {
             Host::Program { not_covered, .. } => *not_covered,
             Host::Terminal => &[],
         };
-        let delivery = self.delivery(algorithm, randomness, budget, &prepared, (&loss_name, not_covered))?;
+        let delivery =
+            self.delivery(algorithm, randomness, budget, &prepared, (&loss_name, not_covered), out.as_ref())?;
         let (private, reading) = self.private_rows(&prepared.columns, algorithm, output)?;
         // Rows that are only being read can be read again: until here a signal ends the process at once.
         let keeping = match (keeping, &host) {
@@ -272,18 +279,19 @@ impl Train {
         };
         let written = written.and_then(|()| out.map_or(Ok(()), |out| out.fill(&text)));
         if let Err(failure) = written.map_err(Failure::from) {
+            let is_paid = algorithm.private_use() == PrivateUse::Budgeted && is_written;
             return Err(match &keeping {
-                Some(keeping) => failure.after(SPENT, again(keeping)),
-                None if delivery.is_begun() => delivery.failed(failure),
-                None if algorithm.private_use() == PrivateUse::Budgeted && is_written => {
-                    // Nothing was kept of it: this is the only copy.
-                    let _ = writeln!(std::io::stdout().lock(), "{text}");
-                    failure.after(
-                        &format!("{SPENT}, and the model is on standard output"),
-                        "save what was printed",
-                    )
-                }
-                None => failure,
+                Some(keeping) if keeping.is_there() => failure.after(SPENT, again(keeping)),
+                None if delivery.is_begun() && delivery.is_there() => delivery.failed(failure),
+                // Nothing is left of the run: this is the only copy.
+                _ if is_paid => match output.rescue(&text) {
+                    true => failure.after(&format!("{SPENT}, and the model is on standard output"), SAVE),
+                    false => failure.after(
+                        &format!("{SPENT}, and standard output did not take the model either"),
+                        "the model is lost, as what was kept of its run is gone too: the same command begins another run",
+                    ),
+                },
+                _ => failure,
             });
         }
         if let Some(Err(error)) = keeping.map(Keeping::end) {
@@ -508,6 +516,7 @@ impl Train {
         budget: PrivacyBudget,
         prepared: &Prepared,
         (loss, not_covered): (&str, &[String]),
+        out: Option<&Reserved>,
     ) -> Result<Delivery, Failure> {
         let is_local = algorithm.trust() == Trust::Local && algorithm.private_use() == PrivateUse::Budgeted;
         let is_recorded = self.private.is_some() && is_local && self.keep.is_kept();
@@ -519,7 +528,7 @@ impl Train {
         facts.push(Fact::new("content of the public rows", json!(public.map(PublicRows::digest))));
         facts.push(Fact::new("not covered", not_covered.join("; ")));
         let path = self.keep.place(&self.out).filter(|_| is_recorded);
-        Delivery::open(path, randomness, &facts, SPENT.into(), true)
+        Delivery::open(path, randomness, &facts, SPENT.into(), true, out)
     }
 
     fn task(&self, schema: &Schema, notes: &mut Vec<String>) -> Result<Task, Failure> {
