@@ -7,6 +7,7 @@
 //! the grid are composed apart ([`sparse`]). Compositions that have a closed form (Gaussian noise
 //! without sampling, a single step) use it.
 
+mod bucket;
 mod compose;
 mod grid;
 mod law;
@@ -121,6 +122,11 @@ impl PldAccountant {
     /// one, and may lie above another accountant's.
     pub(crate) fn is_tight(&self, delta: f64) -> bool {
         self.parts.len() < 2 || self.directions().iter().all(|&way| self.problem(way).is_tight(delta))
+    }
+
+    /// The same for answers at ε.
+    pub(crate) fn is_tight_at(&self, epsilon: Epsilon) -> bool {
+        self.parts.len() < 2 || self.directions().iter().all(|&way| self.problem(way).is_tight_at(epsilon.get()))
     }
 
     /// Whether ε(δ) is at most `epsilon` for certain, seen without a fine grid.
