@@ -34,8 +34,9 @@ fn a_single_step_is_never_below_the_truth_and_tight() {
     for (events, one, truth) in entries().into_iter().filter(|(events, ..)| is_single(events)) {
         let found = delta(&events, one.adjacency, Epsilon::new(one.epsilon).unwrap()).unwrap().value.get();
         assert!(found >= truth * READING, "{} at {}: {found:e} below {truth:e}", one.events, one.epsilon);
-        // The largest relative error is that of e^{−t²/2} around t = 30, and of gaps of 1e-13 between losses.
-        assert!(found <= truth * (1.0 + 1e-9), "{} at {}: {found:e} for {truth:e}", one.events, one.epsilon);
+        // The largest errors are those of e^{−t²/2} around t = 30, and of the largest loss of a pure mechanism.
+        let above = truth * (1.0 + 1e-9) + f64::EPSILON * one.epsilon;
+        assert!(found <= above, "{} at {}: {found:e} for {truth:e}", one.events, one.epsilon);
     }
 }
 
@@ -43,7 +44,6 @@ fn a_single_step_is_never_below_the_truth_and_tight() {
 fn compositions_are_never_below_the_truth_and_tight() {
     for (events, one, truth) in entries().into_iter().filter(|(events, ..)| !is_single(events)) {
         let found = delta(&events, one.adjacency, Epsilon::new(one.epsilon).unwrap()).unwrap().value.get();
-        println!("{} at {}: {found:e} / {truth:e} = {}", one.events, one.epsilon, found / truth);
         // The inversion integral of the truth is good to 1e-11.
         assert!(found >= truth * (1.0 - 1e-10), "{} at {}: {found:e} below {truth:e}", one.events, one.epsilon);
         assert!(found <= truth * 1.02, "{} at {}: {found:e} for {truth:e}", one.events, one.epsilon);

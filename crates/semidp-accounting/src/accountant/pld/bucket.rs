@@ -26,6 +26,8 @@ const WIDE_PANEL: f64 = 8.0;
 const WIDE: usize = 16;
 /// Below this observation Q has 6e-39 of its mass; it is counted on both ends of its bucket.
 const LOWEST: f64 = -13.0;
+/// So far above μ a normal law has less mass than the smallest number.
+const HIGHEST: f64 = 39.0;
 /// With a larger shift, wide buckets are differences of tails: φ(y) and φ(y−μ) hardly overlap.
 const LARGE_SHIFT: f64 = 50.0;
 
@@ -95,11 +97,15 @@ impl Buckets {
         }
         let doubt = low.point.error + high.point.error;
         let from = low.point.y.max(LOWEST.min(high.point.y));
-        let width = (high.point.y - from).max(doubt);
-        let largest = from.abs().max(high.point.y.abs());
+        let to = high.point.y.min(self.mu + HIGHEST);
+        if from > to {
+            return (0.0, 0.0);
+        }
+        let width = (to - from).max(doubt);
+        let largest = from.abs().max(to.abs());
         let reach = largest + self.mu;
         let panel = |nodes: usize| reach + (2.0 * nodes as f64).sqrt();
-        let (down, up) = if low.point.y == from && width * panel(NARROW) <= NARROW_PANEL {
+        let (down, up) = if low.point.y == from && high.point.y == to && width * panel(NARROW) <= NARROW_PANEL {
             self.narrow(low, high, width)
         } else if self.mu > LARGE_SHIFT && width > 1.0 {
             self.tails(low, high)
@@ -110,7 +116,8 @@ impl Buckets {
         // By how much a shift of either end changes the integrals. A lower end far below the mass changes them little.
         let steepest = 1.0 / width + panel(NARROW);
         let at_low = if low.point.y < from { steepest.min(1.0 / (from - low.point.y)) } else { steepest };
-        let ends = 4.0 * (low.point.error * at_low + high.point.error * steepest);
+        let at_high = if high.point.y > to { steepest.min(1.0 / (high.point.y - to)) } else { steepest };
+        let ends = 4.0 * (low.point.error * at_low + high.point.error * at_high);
         let error = unit * (64.0 + 3.0 * reach * reach + 4.0 * high.loss.abs()) + ends;
         let (mut down, mut up) = (down * (1.0 + error), up * (1.0 + error));
         if from > low.point.y {

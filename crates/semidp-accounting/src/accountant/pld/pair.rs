@@ -114,6 +114,30 @@ impl Pair {
         delta.min(1.0)
     }
 
+    /// δ(ε), ε ≥ 0, of `count` occurrences in closed form, rounded up: of one, or of at most [`MOST_RESPONSES`] randomised
+    /// responses, whose losses (2k − n)ε₀ are binomial. From the largest loss down, as probabilities follow from
+    /// their ratios; those below 2^-1022 are rounded up to it.
+    pub(crate) fn repeated_delta(self, count: u64, epsilon: f64) -> f64 {
+        let Self::Pure { epsilon: one } = self else { return self.delta(epsilon) };
+        if count == 1 {
+            return self.delta(epsilon);
+        }
+        let (n, odds) = (count as f64, (-one).exp());
+        let mut probability = (-n * odds.ln_1p()).exp().max(f64::MIN_POSITIVE);
+        let mut total = 0.0;
+        for k in (0..=count).rev() {
+            // Rounded once: the gap may be a small part of either.
+            let gap = (2.0 * k as f64 - n).mul_add(one, -epsilon);
+            if gap <= 0.0 {
+                break;
+            }
+            total -= probability * (-gap).exp_m1();
+            probability = (probability * (odds * k as f64 / (n - k as f64 + 1.0))).max(f64::MIN_POSITIVE);
+        }
+        // Each step of the recursion and the power of n have a relative error of a few units.
+        (total * (1.0 + 16.0 * f64::EPSILON * (n + 1.0))).min(1.0)
+    }
+
     /// The probability of loss 0, which the symmetric extension of fixed-size sampling has: the curve at 0 leaves
     /// (1−q)(1 − 2P(N > μ/2)).
     pub(crate) fn mass_at_zero(self) -> f64 {
@@ -195,6 +219,9 @@ impl Pair {
         sum
     }
 }
+
+/// So many randomised responses are added up one by one: 2^-1000 is a number.
+pub(crate) const MOST_RESPONSES: u64 = 1000;
 
 /// Sampled noise is accounted with at least this rate, and unsampled below this shift.
 const SMALLEST_RATE: f64 = 1e-12;
