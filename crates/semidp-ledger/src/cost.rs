@@ -93,7 +93,7 @@ impl State {
 
     /// The budget as a decimal number.
     fn limit(&self) -> Decimal {
-        Decimal::of(amount(self.budget))
+        Decimal::limit(amount(self.budget))
     }
 
     /// The filter of what pure runs left; `None` if they left nothing.

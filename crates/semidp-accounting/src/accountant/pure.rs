@@ -45,7 +45,7 @@ impl Accountant for PureAccountant {
 
     /// Randomised response at the total ε: δ = (e^{ε₀} − e^ε)₊ / (1 + e^{ε₀}).
     fn delta(&self, epsilon: Epsilon) -> Result<Delta> {
-        if self.total <= Decimal::of(epsilon.get()) {
+        if self.total <= Decimal::limit(epsilon.get()) {
             return Ok(Delta::saturating(0.0));
         }
         let total = self.total.round_up();

@@ -13,7 +13,7 @@
 
 use super::{Accountant, epsilon_in_range};
 use crate::convert::{self, renyi};
-use crate::math::{LogSum, log_mix_exp};
+use crate::math::{LogSum, add_up, log_mix_exp};
 use crate::{Adjacency, CountedEvent, Delta, Epsilon, Error, Event, Order, Result, Steps};
 use std::collections::HashMap;
 
@@ -69,8 +69,25 @@ impl RdpAccountant {
     }
 }
 
+/// Rounded up: each term is good to a few units in its last place.
 fn convert_epsilon(order: f64, tau: f64, log_delta: f64) -> f64 {
-    renyi::epsilon(order, tau, log_delta).max(0.0)
+    let terms = tau + (1.0 - 1.0 / order).ln().abs() + (log_delta.abs() + order.ln()) / (order - 1.0);
+    (renyi::epsilon(order, tau, log_delta) + 4.0 * f64::EPSILON * terms).max(0.0)
+}
+
+/// The divergence of one occurrence, rounded up. Sums and integrals have logarithms of up to 3e4 (k·ln q with k = 1024)
+/// as terms, each good to its last place. A divergence below the range of numbers is not none.
+fn divergence_above(event: &Event, adjacency: Adjacency, order: Order) -> Result<f64> {
+    let tau = renyi_divergence(event, adjacency, order)?;
+    let error = match event {
+        _ if event.gaussian_mu(adjacency).is_some() => 8.0 * f64::EPSILON,
+        Event::Zcdp { rho } if rho.get() == 0.0 => return Ok(0.0),
+        Event::Pure { epsilon } if epsilon.get() == 0.0 => return Ok(0.0),
+        Event::Zcdp { .. } => 4.0 * f64::EPSILON,
+        Event::PoissonGaussian { .. } | Event::FixedSizeGaussian { .. } => 1e-10,
+        _ => 1e-12,
+    };
+    Ok((tau * (1.0 + error)).max(f64::MIN_POSITIVE))
 }
 
 impl Accountant for RdpAccountant {
@@ -86,10 +103,10 @@ impl Accountant for RdpAccountant {
         let added: Vec<f64> = self
             .orders
             .iter()
-            .map(|&order| renyi_divergence(event, self.adjacency, order))
+            .map(|&order| divergence_above(event, self.adjacency, order))
             .collect::<Result<_>>()?;
         for (total, tau) in self.divergences.iter_mut().zip(added) {
-            *total += tau * count.get() as f64;
+            *total = add_up(*total, (tau * count.get() as f64).next_up());
         }
         Ok(())
     }
@@ -122,13 +139,13 @@ impl Accountant for RdpAccountant {
             .iter()
             .zip(&self.divergences)
             .map(|(order, &tau)| {
-                if tau == 0.0 { f64::NEG_INFINITY } else { renyi::log_delta(order.get(), tau, epsilon.get()) }
+                if tau == 0.0 { f64::NEG_INFINITY } else { renyi::log_delta_above(order.get(), tau, epsilon.get()) }
             })
             .fold(0.0, f64::min);
         Ok(if log_delta == f64::NEG_INFINITY {
             Delta::saturating(0.0)
         } else {
-            Delta::not_pure(log_delta.exp())
+            Delta::not_pure(log_delta.exp() * (1.0 + 4.0 * f64::EPSILON))
         })
     }
 }
@@ -163,7 +180,7 @@ pub fn renyi_divergence(event: &Event, adjacency: Adjacency, order: Order) -> Re
     })
 }
 
-/// Mironov 2017, Table II, written so that the terms of first order cancel exactly.
+/// Mironov 2017, Table II, without the terms of first order, which cancel.
 fn laplace(epsilon: f64, alpha: f64) -> f64 {
     let (up, down) = (alpha / (2.0 * alpha - 1.0), (alpha - 1.0) / (2.0 * alpha - 1.0));
     let rise = (alpha - 1.0) * epsilon;
@@ -173,8 +190,21 @@ fn laplace(epsilon: f64, alpha: f64) -> f64 {
         sum.add(down.ln() - alpha * epsilon);
         return (sum.ln() / (alpha - 1.0)).min(epsilon);
     }
-    let excess = up * rise.exp_m1() + down * (-alpha * epsilon).exp_m1();
-    (excess.max(0.0).ln_1p() / (alpha - 1.0)).min(epsilon)
+    // up·(e^a − 1) + down·(e^{−b} − 1), of which up·a − down·b = 0 is taken away term by term.
+    let excess = up * beyond_linear(rise) + down * beyond_linear(-alpha * epsilon);
+    (excess.ln_1p() / (alpha - 1.0)).min(epsilon)
+}
+
+/// e^x − 1 − x.
+fn beyond_linear(x: f64) -> f64 {
+    if x.abs() > 0.5 {
+        return x.exp_m1() - x;
+    }
+    let mut sum = 1.0;
+    for n in (3..=16).rev() {
+        sum = 1.0 + sum * x / f64::from(n);
+    }
+    0.5 * x * x * sum
 }
 
 /// τ = ln(1 + Σ_{k≥2} C(α,k)(1−q)^{α−k} q^k (e^{(k²−k)μ²/2} − 1)) / (α−1): the binomial sum with

@@ -50,7 +50,16 @@ fn evaluate(mu: f64, epsilon: f64) -> (f64, f64) {
         let error = 8.0 + 0.005 * (quotient + a.abs()) + tail * (16.0 + 4.0 * epsilon + t * t);
         return (normal::sf(a) - tail, 2.0 * unit * error);
     }
-    let (difference, magnified) = if mu < 1e-2 {
+    let (difference, magnified) = mills_difference(a, mu);
+    let value = (normal::density(a) * difference).max(0.0);
+    let error = 8.0 + a * a + (t.abs() + 1.3) * (quotient + a.abs()) + magnified;
+    (value, if value > 0.0 { unit * error } else { 0.0 })
+}
+
+/// m(a) − m(a + μ) for a ≥ −3, and a bound on its relative error in units of 2⁻⁵³.
+fn mills_difference(a: f64, mu: f64) -> (f64, f64) {
+    let t = a + mu;
+    if mu < 1e-2 {
         // −m'(t) = 1 − t·m(t) ≥ 1/(t² + 3): integrate it over [a, t] instead of subtracting neighbours.
         let (half, centre) = (0.5 * mu, a + 0.5 * mu);
         let mean = GAUSS_LEGENDRE_5.iter().map(|&(x, w)| w * mills_slope(centre + half * x)).sum::<f64>();
@@ -59,10 +68,26 @@ fn evaluate(mu: f64, epsilon: f64) -> (f64, f64) {
         let (near, far) = (normal::mills(a), normal::mills(t));
         let difference = near - far;
         (difference, 32.0 * (near + far) / difference + t.abs() / mu)
-    };
-    let value = (normal::density(a) * difference).max(0.0);
-    let error = 8.0 + a * a + (t.abs() + 1.3) * (quotient + a.abs()) + magnified;
-    (value, if value > 0.0 { unit * error } else { 0.0 })
+    }
+}
+
+/// m(a) − m(a + μ) for a ≥ −3, m the Mills ratio, rounded up.
+pub(crate) fn mills_drop(a: f64, mu: f64) -> f64 {
+    let (difference, error) = mills_difference(a, mu);
+    difference.max(0.0) * (1.0 + 0.5 * f64::EPSILON * (4.0 + error))
+}
+
+/// P(N > a) − e^{μ(a+μ/2)}·P(N > a+μ) = φ(a)·(m(a) − m(a+μ)), rounded up; a ≥ −μ. It decreases in a.
+pub(crate) fn excess(a: f64, mu: f64) -> f64 {
+    let unit = f64::EPSILON;
+    if a >= -3.0 {
+        return normal::density(a) * mills_drop(a, mu) * (1.0 + unit * (8.0 + a * a));
+    }
+    // As in `evaluate`: the second term is small, with the relative error of its exponent.
+    let t = a + mu;
+    let exponent = mu * (a + 0.5 * mu);
+    let tail = (exponent + normal::log_sf(t)).exp();
+    normal::sf(a) - tail + unit * (8.0 + tail * (16.0 + 4.0 * (exponent.abs() + mu * a.abs()) + t * t))
 }
 
 /// 1 − t·m(t); for large t by the asymptotic series, as the difference cancels.

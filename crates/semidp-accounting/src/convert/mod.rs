@@ -10,8 +10,9 @@ mod pure;
 pub(crate) mod renyi;
 mod zcdp;
 
-pub(crate) use gaussian::LARGEST_TARGET;
-pub(crate) use gaussian::{delta as gaussian_delta_value, delta_below as gaussian_delta_below};
+pub(crate) use gaussian::{
+    LARGEST_TARGET, delta as gaussian_delta_value, delta_below as gaussian_delta_below, excess as gaussian_excess, mills_drop,
+};
 pub use gaussian::{gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_sigma};
 pub use group::{
     Approximate, add_remove_to_replace_one, compose_gaussian, group_approximate, group_gaussian, group_pure,

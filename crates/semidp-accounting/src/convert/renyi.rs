@@ -29,3 +29,10 @@ pub(crate) fn log_delta(order: f64, divergence: f64, epsilon: f64) -> f64 {
     let excess = order - 1.0;
     excess * (divergence - epsilon + (excess / order).ln()) - order.ln()
 }
+
+/// The same, rounded up: each term is good to a few units in its last place.
+pub(crate) fn log_delta_above(order: f64, divergence: f64, epsilon: f64) -> f64 {
+    let excess = order - 1.0;
+    let terms = excess * (divergence + epsilon + (excess / order).ln().abs()) + order.ln();
+    log_delta(order, divergence, epsilon) + 4.0 * f64::EPSILON * terms
+}

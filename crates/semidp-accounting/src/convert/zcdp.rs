@@ -85,11 +85,11 @@ pub fn zcdp_to_delta(rho: Rho, epsilon: Epsilon) -> Delta {
     }
     let at = |log_excess: f64| {
         let excess = log_excess.exp();
-        super::renyi::log_delta(1.0 + excess, rho * (1.0 + excess), epsilon)
+        super::renyi::log_delta_above(1.0 + excess, (rho * (1.0 + excess)).next_up(), epsilon)
     };
     let centre = ((epsilon / rho - 1.0).max(1e-3) * 0.5).ln();
     let (_, log_delta) = search::minimise(centre - 12.0, centre + 12.0, 1e-9, at);
-    Delta::saturating(log_delta.exp())
+    Delta::saturating(log_delta.exp() * (1.0 + 4.0 * f64::EPSILON))
 }
 
 impl ZcdpConversion {

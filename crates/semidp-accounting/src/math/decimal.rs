@@ -35,6 +35,16 @@ impl Decimal {
         if (0.0..1e8).contains(&value) { value.to_string().parse().unwrap_or(Self::MAX) } else { Self::MAX }
     }
 
+    /// A limit as it is written; one that does not fit is the largest number that does, so that [`Decimal::MAX`] is above it.
+    ///
+    /// ```
+    /// use semidp_accounting::Decimal;
+    /// assert!(Decimal::limit(1e9) < Decimal::of(1e9));
+    /// ```
+    pub fn limit(value: f64) -> Self {
+        Self::of(value).min(Self(u128::MAX - 1))
+    }
+
     /// At least the number itself, for one that was computed and rounded up.
     pub(crate) fn above(value: f64) -> Self {
         // The decimal of the next number is above the middle between the two.
@@ -182,6 +192,15 @@ mod tests {
         for text in ["", ".", "1.", ".1", "-1", "1e3", "0x1", " 1"] {
             assert!(text.parse::<Decimal>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_sum_that_does_not_fit_is_above_every_limit() {
+        for limit in [1e8, 2.5e8, 1e9, 1e300] {
+            let sum = Decimal::of(9e7).times(10);
+            assert!(sum > Decimal::limit(limit) && Decimal::of(limit) > Decimal::limit(limit));
+        }
+        assert_eq!(Decimal::limit(0.3), Decimal::of(0.3));
     }
 
     #[test]

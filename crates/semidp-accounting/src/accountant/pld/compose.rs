@@ -28,6 +28,9 @@ const WRAP: f64 = 1e-6;
 /// What counts as negligible next to δ when a tilt is chosen.
 const NEGLIGIBLE: f64 = 1e-5;
 
+/// The largest tilt, times the step.
+const STEEPEST: f64 = 40.0;
+
 /// Independent compositions of discretised losses on one grid.
 pub(crate) struct Composition {
     pub(crate) parts: Vec<(LossMass, u64)>,
@@ -150,21 +153,29 @@ impl Composition {
         Saddle { theta, epsilon, log_delta }
     }
 
+    /// ln of the largest tilt of use. An ε next to the largest loss of all asks for ever larger ones, but a tilt of
+    /// [`STEEPEST`] per step has the whole mass on the last grid point already, and weights must not overflow.
+    fn largest_log_tilt(&self) -> f64 {
+        (STEEPEST / self.step).ln()
+    }
+
     /// The saddle point whose estimated δ is the given one; `start` is a first guess of θ.
     pub(crate) fn saddle_for_delta(&self, log_delta: f64, start: f64) -> Saddle {
-        let log_theta = search::increasing_root(start.ln(), 0.7, 2e-3, |log_theta| {
-            log_delta - self.saddle_at(log_theta.clamp(-40.0, 40.0).exp()).log_delta
+        let most = self.largest_log_tilt();
+        let log_theta = search::increasing_root(start.ln().min(most), 0.7, 2e-3, |log_theta| {
+            log_delta - self.saddle_at(log_theta.clamp(-40.0, most).exp()).log_delta
         });
-        self.saddle_at(log_theta.clamp(-40.0, 40.0).exp())
+        self.saddle_at(log_theta.clamp(-40.0, most).exp())
     }
 
     /// The saddle point for a given ε.
     pub(crate) fn saddle_for_epsilon(&self, epsilon: f64, start: f64) -> Saddle {
         let scale = self.cumulants(0.0).variance.sqrt().max(self.step);
-        let log_theta = search::increasing_root(start.ln(), 0.7, 2e-3, |log_theta| {
-            (self.saddle_at(log_theta.clamp(-40.0, 40.0).exp()).epsilon - epsilon) / scale
+        let most = self.largest_log_tilt();
+        let log_theta = search::increasing_root(start.ln().min(most), 0.7, 2e-3, |log_theta| {
+            (self.saddle_at(log_theta.clamp(-40.0, most).exp()).epsilon - epsilon) / scale
         });
-        Saddle { epsilon, ..self.saddle_at(log_theta.clamp(-40.0, 40.0).exp()) }
+        Saddle { epsilon, ..self.saddle_at(log_theta.clamp(-40.0, most).exp()) }
     }
 
     /// The tilt to transform at: a part of the saddle point's, as long as rounding stays

@@ -39,6 +39,8 @@ pub(super) struct Law {
     infinite: f64,
     /// ℓ2 error of `probability`.
     error: f64,
+    /// Relative error of each probability and of the normaliser together.
+    rounding: f64,
 }
 
 impl Law {
@@ -52,6 +54,7 @@ impl Law {
             log_mgf,
             infinite: grid.infinite,
             error: 0.0,
+            rounding: grid.tilt_rounding(theta) + 4.0 * f64::EPSILON * log_mgf.abs(),
         }
     }
 
@@ -60,7 +63,8 @@ impl Law {
     /// under Q are kept.
     pub(super) fn block(&self, stage: &Stage, theta: f64, ratio: u64) -> Self {
         let count = stage.steps as f64;
-        let offset = count * self.offset;
+        // Rounded up: a larger loss is the safe side.
+        let offset = (count * self.offset).next_up();
         let size = transform_size((stage.hi - stage.lo) / self.step + 2.0);
         let (values, rounding) = convolve(&[(self, stage.steps)], size);
         let first = ((stage.lo - offset) / self.step).floor() as i64;
@@ -100,6 +104,7 @@ impl Law {
             log_mgf: count * self.log_mgf + total.ln(),
             infinite: -(count * (-self.infinite).ln_1p()).exp_m1() + escaped,
             // At most 2·ratio atoms meet in one: Cauchy–Schwarz.
+            rounding: count * self.rounding + 4.0 * f64::EPSILON * (16.0 + theta * (coarse + offset.abs())),
             error: rounding * (2.0 * ratio as f64).sqrt() * (theta * coarse).exp() / total,
         }
     }
@@ -150,7 +155,9 @@ pub(super) fn compose_laws(laws: &[(Law, u64)], window: &Window, steps: f64) -> 
 
     // From the top down, compensated; negative rounding noise counts as 0.
     let first = ((lo - offset) / step).floor() as i64;
-    let lowest = offset + first as f64 * step;
+    // The offsets of many steps nearly cancel against the grid's; what rounding lost there raises all losses.
+    let lost = 2.0 * f64::EPSILON * sum(&|law| law.offset.abs());
+    let lowest = ((first as f64).mul_add(step, offset) + lost).next_up();
     let rotation = first.rem_euclid(size as i64) as usize;
     let (mut a, mut b) = (Neumaier::default(), Neumaier::default());
     let mut sums = vec![(0.0, 0.0); size];
@@ -164,6 +171,8 @@ pub(super) fn compose_laws(laws: &[(Law, u64)], window: &Window, steps: f64) -> 
         }
         sums[i] = (a.total(), b.total());
     }
+    let parts = sum(&|law| law.log_mgf.abs()) + (theta * reference).abs();
+    let relative = sum(&|law| law.rounding) + 2e-14 * (steps + log_scale.abs() + 10.0) + f64::EPSILON * parts;
     // A window too long for a transform would lose mass: then nothing is promised.
     let fits = offset + (first + size as i64) as f64 * step >= hi;
     Composed {
@@ -172,7 +181,7 @@ pub(super) fn compose_laws(laws: &[(Law, u64)], window: &Window, steps: f64) -> 
         lowest,
         reference,
         sums,
-        scale: log_scale.exp() * (1.0 + 2e-14 * (steps + log_scale.abs() + 10.0)),
+        scale: log_scale.exp() * relative.exp(),
         extra: infinite + if fits { log_escape.exp() } else { 1.0 },
         allowance: rounding * weight_norm(theta, step),
     }

@@ -7,6 +7,7 @@
 //! the grid are composed apart ([`sparse`]). Compositions that have a closed form (Gaussian noise
 //! without sampling, a single step) use it.
 
+mod bucket;
 mod compose;
 mod grid;
 mod law;
@@ -18,7 +19,7 @@ use super::{Accountant, LARGEST_EPSILON, epsilon_in_range};
 use crate::math::search;
 use crate::{Adjacency, Delta, Epsilon, Error, Event, Mu, Result, Steps, convert};
 use grid::Direction;
-use pair::{LARGEST_MU, Pair};
+use pair::{LARGEST_MU, MOST_RESPONSES, Pair};
 use scout::{Piece, Problem};
 
 /// Below this δ the accountant only promises an upper bound, not a tight one.
@@ -83,12 +84,12 @@ impl PldAccountant {
 
     /// A certified upper bound on the whole curve δ(ε), ε ≥ 0, tight for δ from about the given one up.
     pub(crate) fn curve(&self, delta: f64) -> Curve<'_> {
-        let directions = match self.single() {
+        let directions = match self.closed() {
             Some(_) => Vec::new(),
             None if self.parts.is_empty() => Vec::new(),
             None => self.directions().iter().map(|&way| self.problem(way).pieces(delta)).collect(),
         };
-        Curve { single: self.single(), directions }
+        Curve { closed: self.closed(), directions }
     }
 
     /// ε(δ), also somewhat above the largest ε that is ever printed: a search interpolates across it.
@@ -97,14 +98,16 @@ impl PldAccountant {
         if self.parts.is_empty() {
             return Ok(0.0);
         }
-        match self.single() {
-            Some(Pair::Gaussian { mu }) => return Ok(convert::gaussian_epsilon(Mu::new(mu)?, delta)?.get()),
-            Some(pair) if pair.delta(0.0) <= target => return Ok(0.0),
-            Some(pair) if pair.delta(LARGEST_EPSILON) > target => return Ok(f64::INFINITY),
-            Some(pair) => {
-                return Ok(search::bisect(0.0, LARGEST_EPSILON, |e| pair.delta(e) <= target).1);
-            }
-            None => {}
+        if let Some((Pair::Gaussian { mu }, _)) = self.closed() {
+            return Ok(convert::gaussian_epsilon(Mu::new(mu)?, delta)?.get());
+        }
+        if let Some((pair, count)) = self.closed() {
+            let holds = |epsilon: f64| pair.repeated_delta(count, epsilon) <= target;
+            return Ok(match () {
+                () if holds(0.0) => 0.0,
+                () if !holds(LARGEST_EPSILON) => f64::INFINITY,
+                () => search::bisect(0.0, LARGEST_EPSILON, holds).1,
+            });
         }
         let mut worst = 0.0f64;
         for &direction in self.directions() {
@@ -121,6 +124,11 @@ impl PldAccountant {
     /// one, and may lie above another accountant's.
     pub(crate) fn is_tight(&self, delta: f64) -> bool {
         self.parts.len() < 2 || self.directions().iter().all(|&way| self.problem(way).is_tight(delta))
+    }
+
+    /// The same for answers at ε.
+    pub(crate) fn is_tight_at(&self, epsilon: Epsilon) -> bool {
+        self.parts.len() < 2 || self.directions().iter().all(|&way| self.problem(way).is_tight_at(epsilon.get()))
     }
 
     /// Whether ε(δ) is at most `epsilon` for certain, seen without a fine grid.
@@ -144,10 +152,11 @@ impl PldAccountant {
         Problem { parts: &self.parts, direction, options: self.options }
     }
 
-    /// A single step, and any number of Gaussian ones, have a closed form.
-    fn single(&self) -> Option<Pair> {
+    /// A single step, any number of Gaussian ones, and repeated pure ones have a closed form.
+    fn closed(&self) -> Option<(Pair, u64)> {
         match self.parts[..] {
-            [(pair, 1)] => Some(pair),
+            [(pair, 1)] => Some((pair, 1)),
+            [(pair @ Pair::Pure { .. }, count)] if count <= MOST_RESPONSES => Some((pair, count)),
             _ => None,
         }
     }
@@ -155,15 +164,15 @@ impl PldAccountant {
 
 /// A whole curve δ(ε): see [`PldAccountant::curve`].
 pub(crate) struct Curve<'a> {
-    single: Option<Pair>,
+    closed: Option<(Pair, u64)>,
     directions: Vec<Vec<Piece<'a>>>,
 }
 
 impl Curve<'_> {
     /// An upper bound on δ(ε) in both directions.
     pub(crate) fn delta(&self, epsilon: f64) -> f64 {
-        if let Some(pair) = self.single {
-            return pair.delta(epsilon);
+        if let Some((pair, count)) = self.closed {
+            return pair.repeated_delta(count, epsilon);
         }
         let least =
             |pieces: &Vec<Piece<'_>>| pieces.iter().map(|piece| piece.delta(epsilon)).fold(1.0, f64::min);
@@ -227,8 +236,8 @@ impl Accountant for PldAccountant {
             let all_pure = self.parts.iter().all(pure);
             Ok(if all_pure { Delta::saturating(delta) } else { Delta::not_pure(delta) })
         };
-        if let Some(pair) = self.single() {
-            return finish(pair.delta(epsilon));
+        if let Some((pair, count)) = self.closed() {
+            return finish(pair.repeated_delta(count, epsilon));
         }
         let worst = self
             .directions()

@@ -1,7 +1,8 @@
 //! Dominating pairs (P, Q): the one-dimensional experiments whose privacy loss bounds that of an
 //! event in any dimension. Noise is scaled to std 1, so a shift is μ = sensitivity/σ.
 
-use crate::math::{log_exp_m1, log_mix_exp, normal};
+use crate::convert::{gaussian_delta_value, gaussian_excess, mills_drop};
+use crate::math::{divide_up, log_mix_exp, normal};
 use crate::{Adjacency, Error, Event, Result};
 
 /// The loss is L = ln(P/Q) under P; it is non-decreasing in the observation y.
@@ -37,7 +38,7 @@ impl Pair {
                 // A larger sampling rate only costs more, and no sampling most of all: far outside
                 // the supported range these bounds keep the arithmetic sound.
                 let q = sample_rate.get().max(SMALLEST_RATE);
-                let mu = (1.0 / noise_multiplier.get()).min(LARGEST_MU);
+                let mu = divide_up(1.0, noise_multiplier.get()).min(LARGEST_MU);
                 let sensitivity = adjacency.sensitivity_factor();
                 match (event, adjacency) {
                     _ if mu < SMALLEST_MU => Self::Gaussian { mu: sensitivity * mu },
@@ -76,12 +77,12 @@ impl Pair {
                 (normal::sf(y - mu), normal::sf(y))
             }
             Self::Removal { q, mu } | Self::FixedSize { q, mu } => {
-                let y = removal_point(q, mu, epsilon);
+                let y = removal_point(q, mu, epsilon).y;
                 let (near, far) = (normal::sf(y), normal::sf(y - mu));
                 ((1.0 - q) * near + q * far, near)
             }
             Self::Replacement { q, mu } => {
-                let y = replacement_point(q, mu, epsilon);
+                let y = replacement_point(q, mu, epsilon).y;
                 let none = (1.0 - q) * normal::sf(y);
                 (none + q * normal::sf(y - mu), none + q * normal::sf(y + mu))
             }
@@ -95,31 +96,56 @@ impl Pair {
         }
     }
 
-    /// δ(ε), ε ≥ 0, of a single occurrence in closed form; the larger of the two directions. The
-    /// factor covers the rounding of differences that cancel.
+    /// δ(ε), ε ≥ 0, of a single occurrence in closed form, rounded up; the larger of the two directions.
+    /// Sums and products of positive terms only: no difference cancels, however small δ is beside 1.
     pub(crate) fn delta(self, epsilon: f64) -> f64 {
-        match self {
-            Self::Gaussian { mu } => crate::convert::gaussian_delta_value(mu, epsilon),
-            _ => (self.curve(epsilon) * (1.0 + 1e-9)).min(1.0),
-        }
+        let unit = f64::EPSILON;
+        let delta = match self {
+            Self::Gaussian { mu } => gaussian_delta_value(mu, epsilon),
+            Self::Removal { q, mu } => removal_delta(q, mu, epsilon).max(addition_delta(q, mu, epsilon)),
+            Self::FixedSize { q, mu } => removal_delta(q, mu, epsilon),
+            Self::Replacement { q, mu } => replacement_delta(q, mu, epsilon),
+            // 1 − e^{(ε−ε₀)/2} and (e^{ε₀} − e^ε)/(1 + e^{ε₀}).
+            Self::Laplace { epsilon: all } => -(0.5 * (epsilon - all).min(0.0)).exp_m1() * (1.0 + 4.0 * unit),
+            Self::Pure { epsilon: all } => {
+                -(epsilon - all).min(0.0).exp_m1() / (1.0 + (-all).exp()) * (1.0 + 8.0 * unit)
+            }
+        };
+        delta.min(1.0)
     }
 
-    pub(crate) fn curve(self, epsilon: f64) -> f64 {
+    /// δ(ε), ε ≥ 0, of `count` occurrences in closed form, rounded up: of one, or of at most [`MOST_RESPONSES`] randomised
+    /// responses, whose losses (2k − n)ε₀ are binomial. From the largest loss down, as probabilities follow from
+    /// their ratios; those below 2^-1022 are rounded up to it.
+    pub(crate) fn repeated_delta(self, count: u64, epsilon: f64) -> f64 {
+        let Self::Pure { epsilon: one } = self else { return self.delta(epsilon) };
+        if count == 1 {
+            return self.delta(epsilon);
+        }
+        let (n, odds) = (count as f64, (-one).exp());
+        let mut probability = (-n * odds.ln_1p()).exp().max(f64::MIN_POSITIVE);
+        let mut total = 0.0;
+        for k in (0..=count).rev() {
+            // Rounded once: the gap may be a small part of either.
+            let gap = (2.0 * k as f64 - n).mul_add(one, -epsilon);
+            if gap <= 0.0 {
+                break;
+            }
+            total -= probability * (-gap).exp_m1();
+            probability = (probability * (odds * k as f64 / (n - k as f64 + 1.0))).max(f64::MIN_POSITIVE);
+        }
+        // Each step of the recursion and the power of n have a relative error of a few units.
+        (total * (1.0 + 16.0 * f64::EPSILON * (n + 1.0))).min(1.0)
+    }
+
+    /// The probability of loss 0, which the symmetric extension of fixed-size sampling has: the curve at 0 leaves
+    /// (1−q)(1 − 2P(N > μ/2)).
+    pub(crate) fn mass_at_zero(self) -> f64 {
         match self {
-            Self::Removal { q, mu } | Self::FixedSize { q, mu } => {
-                let y = removal_point(q, mu, epsilon);
-                // P − e^ε Q with e^ε − (1−q) = q e^{μy−μ²/2} taken out of both terms.
-                let shifted = (mu * (y - 0.5 * mu) + normal::log_sf(y)).exp();
-                let removal = q * (normal::sf(y - mu) - shifted);
-                if matches!(self, Self::FixedSize { .. }) {
-                    return removal.max(0.0);
-                }
-                removal.max(addition_delta(q, mu, epsilon)).max(0.0)
+            Self::FixedSize { q, mu } => {
+                (1.0 - q) * libm::erf(mu / 8f64.sqrt()) * (1.0 + 8.0 * f64::EPSILON)
             }
-            _ => {
-                let (p, q) = self.survival(epsilon);
-                (p - (epsilon + q.ln()).exp()).max(0.0)
-            }
+            _ => 0.0,
         }
     }
 
@@ -194,6 +220,9 @@ impl Pair {
     }
 }
 
+/// So many randomised responses are added up one by one: 2^-1000 is a number.
+pub(crate) const MOST_RESPONSES: u64 = 1000;
+
 /// Sampled noise is accounted with at least this rate, and unsampled below this shift.
 const SMALLEST_RATE: f64 = 1e-12;
 const SMALLEST_MU: f64 = 1e-7;
@@ -204,39 +233,98 @@ pub(crate) const LARGEST_MU: f64 = 1e3;
 /// Losses above this are counted as infinite.
 pub(crate) const LARGEST_LOSS: f64 = 600.0;
 
-/// The observation at which the removal pair's loss is ε > ln(1−q):
-/// y = μ/2 + ln((e^ε − 1 + q)/q)/μ.
-fn removal_point(q: f64, mu: f64, epsilon: f64) -> f64 {
-    removal_point_above(q, mu, epsilon - (-q).ln_1p())
+/// The observation at which the loss has a given value, and a bound on its rounding error.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Point {
+    pub(crate) y: f64,
+    pub(crate) error: f64,
 }
 
-/// The same as a function of ε − ln(1−q) ≥ 0, which keeps its accuracy next to the lowest loss:
-/// e^ε − 1 + q = (1−q)(e^{ε−ln(1−q)} − 1).
-pub(crate) fn removal_point_above(q: f64, mu: f64, above: f64) -> f64 {
-    0.5 * mu + (log_exp_m1(above) + ((1.0 - q) / q).ln()) / mu
+/// The observation at which the removal pair's loss is ε: y = μ/2 + ln((e^ε − 1 + q)/q)/μ, and −∞ for
+/// ε ≤ ln(1−q).
+///
+/// For ε around 0 the quotient is 1 + (e^ε − 1)/q, whose logarithm has a small relative error; next to the
+/// lowest loss it is (1−q)(e^{ε−ln(1−q)} − 1)/q.
+pub(crate) fn removal_point(q: f64, mu: f64, epsilon: f64) -> Point {
+    let unit = f64::EPSILON;
+    let ratio = epsilon.exp_m1() / q;
+    let (log, error) = if epsilon > 30.0 {
+        let log = epsilon - q.ln() + (-(1.0 - q) * (-epsilon).exp()).ln_1p();
+        (log, 4.0 * unit * log)
+    } else if ratio > -0.5 {
+        let log = ratio.ln_1p();
+        (log, 8.0 * unit * log.abs())
+    } else {
+        let lowest = (-q).ln_1p();
+        let above = epsilon - lowest;
+        if above <= 0.0 {
+            return Point { y: f64::NEG_INFINITY, error: 0.0 };
+        }
+        let log = ((1.0 - q) * above.exp_m1() / q).ln();
+        (log, unit * (8.0 + 2.0 * (epsilon.abs() + lowest.abs()) / above + log.abs()))
+    };
+    let y = 0.5 * mu + log / mu;
+    Point { y, error: error / mu + 2.0 * unit * (y.abs() + mu) }
 }
 
+/// The observation at which the replacement pair's loss is ε ≥ 0:
 /// y = [ε/2 + asinh((1−q)/q·e^{μ²/2}·sinh(ε/2))]/μ.
-fn replacement_point(q: f64, mu: f64, epsilon: f64) -> f64 {
-    let half = 0.5 * epsilon;
-    let log_scale = ((1.0 - q) / q).ln() + 0.5 * mu * mu;
-    // sinh(ε/2) = e^{−ε/2}(e^ε − 1)/2.
-    let log_argument = log_scale + log_exp_m1(epsilon) - half - std::f64::consts::LN_2;
-    let asinh =
-        if log_argument > 20.0 { log_argument + std::f64::consts::LN_2 } else { log_argument.exp().asinh() };
-    (half + asinh) / mu
+pub(crate) fn replacement_point(q: f64, mu: f64, epsilon: f64) -> Point {
+    let unit = f64::EPSILON;
+    let (half, square, odds) = (0.5 * epsilon, 0.5 * mu * mu, (1.0 - q) / q);
+    let direct = odds * square.exp() * half.sinh();
+    let (asinh, error) = if odds == 0.0 {
+        (0.0, 0.0)
+    } else if direct.is_finite() {
+        let asinh = direct.asinh();
+        (asinh, asinh * unit * (8.0 + 2.0 * square) + f64::MIN_POSITIVE)
+    } else {
+        // sinh(ε/2) = e^{ε/2}(1 − e^{−ε})/2, and asinh(x) is ln(2x) for such x.
+        let log = odds.ln() + square + half + (-(-epsilon).exp_m1()).ln();
+        (log, 4.0 * unit * (odds.ln().abs() + square + half + epsilon.ln().abs()))
+    };
+    let y = (half + asinh) / mu;
+    Point { y, error: error / mu + 2.0 * unit * y }
 }
 
-/// δ(ε) of the addition pair P = N(0), Q = (1−q)N(0)+qN(−μ), whose losses end at −ln(1−q).
+/// δ(ε) of the removal pair, ε ≥ 0: q·δ_G(ε'; μ) with e^{ε'} = 1 + (e^ε − 1)/q.
+fn removal_delta(q: f64, mu: f64, epsilon: f64) -> f64 {
+    let unit = f64::EPSILON;
+    let amplified = if epsilon > 30.0 {
+        epsilon - q.ln() + (-(1.0 - q) * (-epsilon).exp()).ln_1p()
+    } else {
+        (epsilon.exp_m1() / q).ln_1p()
+    };
+    q * gaussian_delta_value(mu, amplified * (1.0 - 8.0 * unit)) * (1.0 + 4.0 * unit)
+}
+
+/// δ(ε) of the addition pair P = N(0), Q = (1−q)N(0)+qN(−μ), whose losses end at −ln(1−q):
+/// P − e^ε Q = e^ε q (c·N(0) − N(−μ)) with c = 1 − (1 − e^{−ε})/q, so that δ = e^ε·q·c·δ_G(−ln c; μ), which
+/// increases in c.
 fn addition_delta(q: f64, mu: f64, epsilon: f64) -> f64 {
-    // The event {L > ε} is {y < y₀} of the removal pair with removal loss −ε at y₀.
-    let above = -epsilon - (-q).ln_1p();
-    if above <= 0.0 {
+    let unit = f64::EPSILON;
+    let left_out = -(-epsilon).exp_m1() / q * (1.0 - 4.0 * unit);
+    if left_out >= 1.0 {
         return 0.0;
     }
-    let y = removal_point_above(q, mu, above);
-    let mixed = (1.0 - q) * normal::cdf(y) + q * normal::cdf(y - mu);
-    normal::cdf(y) - epsilon.exp() * mixed
+    let amplified = -(-left_out).ln_1p() * (1.0 - 4.0 * unit);
+    let factor = q * epsilon.exp() * (1.0 - left_out);
+    factor * gaussian_delta_value(mu, amplified) * (1.0 + unit * (16.0 + 2.0 * epsilon))
+}
+
+/// δ(ε) of the replacement pair, ε ≥ 0. With y₀ the observation of loss ε,
+/// P − e^ε Q = q·φ(y−μ)·(1 − e^{−μ(y−y₀)}) + q·e^ε·φ(y+μ)·(e^{μ(y−y₀)} − 1), which is integrated over y > y₀ in
+/// closed form. It decreases in y₀, which is rounded down.
+fn replacement_delta(q: f64, mu: f64, epsilon: f64) -> f64 {
+    let unit = f64::EPSILON;
+    let point = replacement_point(q, mu, epsilon);
+    let y = (point.y - point.error).max(0.0).next_down().max(0.0);
+    let near = gaussian_excess((y - mu).next_down().max(-mu), mu);
+    let far = y + mu;
+    let exponent = epsilon - 0.5 * far * far;
+    let error = unit * (12.0 + 2.0 * (epsilon + far * far));
+    let other = exponent.exp() / std::f64::consts::TAU.sqrt() * mills_drop(y, mu) * (1.0 + error);
+    q * (near + other) * (1.0 + 8.0 * unit)
 }
 
 #[cfg(test)]
@@ -247,10 +335,10 @@ mod tests {
     fn points_invert_losses() {
         for (q, mu) in [(0.01, 1.0), (0.3, 0.04), (1e-6, 5.0), (0.9, 2.0)] {
             for epsilon in [1e-9, 1e-3, 0.2, 3.0, 40.0] {
-                let y = removal_point(q, mu, epsilon);
+                let y = removal_point(q, mu, epsilon).y;
                 let loss = log_mix_exp(q, mu * (y - 0.5 * mu));
                 assert!((loss / epsilon - 1.0).abs() < 1e-6, "{q} {mu} {epsilon} {loss}");
-                let y = replacement_point(q, mu, epsilon);
+                let y = replacement_point(q, mu, epsilon).y;
                 let loss = log_mix_exp(q, mu * (y - 0.5 * mu)) - log_mix_exp(q, -mu * (y + 0.5 * mu));
                 assert!((loss / epsilon - 1.0).abs() < 1e-6, "{q} {mu} {epsilon} {loss}");
             }

@@ -103,7 +103,7 @@ impl<'a> Problem<'a> {
         // With rare large losses δ is at least what one of them alone contributes.
         let sparse = || {
             let single: f64 =
-                self.parts.iter().map(|(pair, count)| *count as f64 * pair.curve(epsilon)).sum();
+                self.parts.iter().map(|(pair, count)| *count as f64 * pair.delta(epsilon)).sum();
             let sparse = Sparse::new(*self, single.ln().clamp(floor, 0.0))?;
             Some(sparse.delta(epsilon).min(1.0))
         };
@@ -161,6 +161,13 @@ impl<'a> Problem<'a> {
     pub(super) fn is_tight(&self, delta: f64) -> bool {
         let log_delta = delta.ln().max(SMALLEST_DELTA.ln());
         let scout = Scout::new(*self, Target::LogDelta(log_delta), f64::INFINITY);
+        scout.compose_judged(scout.saddle, log_delta, 1.0).1 <= SCOUT_TOLERANCE
+    }
+
+    /// The same for the answer at ε.
+    pub(super) fn is_tight_at(&self, epsilon: f64) -> bool {
+        let scout = Scout::new(*self, Target::Epsilon(epsilon), f64::INFINITY);
+        let log_delta = scout.saddle.log_delta.clamp(SMALLEST_DELTA.ln(), 0.0);
         scout.compose_judged(scout.saddle, log_delta, 1.0).1 <= SCOUT_TOLERANCE
     }
 

@@ -236,10 +236,10 @@ fn jump_rates(
     let first = (cap / step).round() as usize;
     for (&(pair, count), (grid, _)) in problem.parts.iter().zip(&body.parts) {
         let count = count as f64;
-        let loss = |k: usize| grid.offset + (first + k) as f64 * step;
+        let loss = |k: usize| ((first + k) as f64).mul_add(step, grid.offset);
         let reach = (pair.largest_loss(log_tail) - grid.offset) / step;
         let buckets = (reach.ceil() as usize).clamp(first + 1, points) - first;
-        let (atoms, above) = grid::connect(buckets, step, |k| pair.survival(loss(k)), loss);
+        let (atoms, above) = grid::connect(pair, buckets, step, loss);
         let scale = count / grid.moments(0.0).log_mgf.exp();
         for (k, atom) in atoms.iter().enumerate() {
             jumps[first + k] += atom * scale;
