@@ -151,7 +151,12 @@ fn all_columns(path: &Path, columns: &[FileColumn]) -> Result<(Vec<usize>, Vec<S
     Ok((wanted, skipped))
 }
 
-/// Shows all rows to the learners, and takes the means of those that are numbers.
+/// Whether one of the learners has seen a cell that is too long, so that nothing is learned from the others.
+fn is_too_long(learners: &[Cells]) -> bool {
+    learners.iter().any(|cells| matches!(cells, Cells::Guess(guess) if guess.is_too_long))
+}
+
+/// Shows all rows to the learners, up to the first cell that is too long, and takes the means of those that are numbers.
 fn learn(path: &Path, file: &dyn TableFile, wanted: &[usize], learners: &mut [Cells]) -> Result<Vec<Mean>> {
     let mut means: Vec<Mean> = wanted.iter().map(|_| Mean::default()).collect();
     for block in 0..file.bounds().len() - 1 {
@@ -161,10 +166,14 @@ fn learn(path: &Path, file: &dyn TableFile, wanted: &[usize], learners: &mut [Ce
                     numbers.iter().for_each(|&number| mean.add(number));
                 }
             }
-            Ok(())
+            if is_too_long(cells) { Err("it has a cell that is too long") } else { Ok(()) }
         };
         let mut show = Show { rows_per_piece: table::rows_per_piece(wanted.len()), piece: &mut piece };
-        file.read(block, wanted, learners, &mut show).map_err(|reason| Error::unreadable(path, reason))?;
+        let read = file.read(block, wanted, learners, &mut show);
+        if is_too_long(learners) {
+            break;
+        }
+        read.map_err(|reason| Error::unreadable(path, reason))?;
     }
     Ok(means)
 }

@@ -10,10 +10,8 @@ use support::{Values, category, doubles, number, private_rows, rows, write};
 fn archive(name: &str, arrays: usize) -> std::path::PathBuf {
     let body = doubles(&[1.0, 2.0, 3.0]);
     let names: Vec<String> = (0..arrays).map(|place| format!("x{place}")).collect();
-    let arrays: Vec<_> = names
-        .iter()
-        .map(|name| (name.as_str(), support::npy(1, "<f8", false, "(3,)", &body)))
-        .collect();
+    let arrays: Vec<_> =
+        names.iter().map(|name| (name.as_str(), support::npy(1, "<f8", false, "(3,)", &body))).collect();
     support::npz(name, &arrays)
 }
 
@@ -69,7 +67,8 @@ fn long_cells_are_missing_or_refused() {
     let longer: &'static str = Box::leak("v".repeat(MAX_CELL_BYTES + 1).into_boxed_str());
     let zeros = "0".repeat(MAX_CELL_BYTES);
     let file = |name: &str, cell: &'static str| {
-        let columns = vec![Values::Text(vec![Some("x"), Some(cell)]), Values::Double(vec![Some(1.0), Some(2.0)])];
+        let columns =
+            vec![Values::Text(vec![Some("x"), Some(cell)]), Values::Double(vec![Some(1.0), Some(2.0)])];
         let properties = WriterProperties::default();
         support::parquet(name, "optional binary c (UTF8); optional double n;", &[columns], properties)
     };
@@ -82,7 +81,10 @@ fn long_cells_are_missing_or_refused() {
     }
     for path in [file("longest.parquet", longest), csv("longest.csv", longest)] {
         let schema = Schema::infer(&path, None).unwrap().schema;
-        assert_eq!(schema, Schema::new(vec![category("c", &[longest, "x"]), number("n", 1.5, None)]).unwrap());
+        assert_eq!(
+            schema,
+            Schema::new(vec![category("c", &[longest, "x"]), number("n", 1.5, None)]).unwrap()
+        );
         assert_eq!(private_rows(&path, &schema), [[0.0, 1.0, 0.0, 1.0], [1.0, 0.0, 0.0, 2.0]]);
     }
     // A number of so many digits is missing, too.
