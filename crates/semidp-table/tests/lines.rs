@@ -125,14 +125,14 @@ fn no_private_line_decides_how_lines_end() {
                     error.to_string().contains("its header line ends with a carriage return alone"),
                     "{error}"
                 );
-                // Public rows may be looked at.
-                assert!(Schema::infer(&path, Some(&["c"])).is_ok(), "{text:?}");
             }
         }
     }
+    // Public rows may be looked at.
+    assert!(Schema::infer(write("return", "a.csv", "n,c\r1,a\r2,b\r"), Some(&["c"])).is_ok());
     // These bytes are a file whose lines end with a line feed, whatever wrote them.
     let path = write("return", "a.csv", "n,c\r\n,a\r3,b\r4,b\r");
-    assert_eq!(private(&path, &schema, LoadOptions::default()), [unit(-1.0, Some('a'))]);
+    assert_eq!(private(&path, &schema, LoadOptions::default()), [unit(-1.0, None)]);
 }
 
 /// 2^26 bytes are the longest line. The file is made of zeros, which its compression makes small.
