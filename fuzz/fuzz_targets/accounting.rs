@@ -175,7 +175,7 @@ impl Input {
                 }
             }
             Question::Certify(at) => {
-                let issued = Certificate::issue(events.clone(), adjacency, Trust::Central, at, "fuzz");
+                let issued = Certificate::issue(events.clone(), adjacency, Trust::Central, at, "custom: fuzz");
                 if let Some(certificate) = answered(issued) {
                     check_epsilon(certificate.guarantee.epsilon);
                     let verdict = certificate.verify().expect("an issued certificate can be checked");
@@ -224,7 +224,7 @@ impl fmt::Debug for Input {
             Question::Certify(at) => write!(
                 f,
                 "Certificate::issue(events, Adjacency::{adjacency:?}, Trust::Central, \
-                 Delta::new({:e})?, \"\")?.verify()",
+                 Delta::new({:e})?, \"custom: fuzz\")?.verify()",
                 at.get()
             ),
         }

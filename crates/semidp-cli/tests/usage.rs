@@ -1,7 +1,6 @@
 //! What every command shares: help, quiet, usage errors, closed pipes; and the human tables.
 
 mod common;
-#[allow(dead_code)]
 mod rows;
 
 use common::{SEMIDP, json, number, refused, run};
