@@ -4,14 +4,14 @@
 //! after clipping. The stretch is the largest that the released variance and the released count of clipped rows allow. A model, not a
 //! bound: private rows of another shape can be clipped more. Everything here is a function of public rows and released values.
 //!
-//! *What is explained*: the share of public rows that lie beyond the radius once they are moved, and not stretched, at its upper 95 % limit.
+//! *What is explained*: the share of public rows that lie beyond the radius once they are moved, and not stretched, with its upper 95 % limit.
 //! Rows beyond the radius can be at any distance, and a stretched copy of the public rows reproduces their number whatever their distance:
 //! it says nothing about it. So where clearly more rows were clipped than moved public rows explain, the caller gives no interval.
 //!
 //! *Margins*: the bias is taken at an offset 1.5 standard errors further out, a variance one and a count 1.5 standard errors larger than
 //! released. Measured by the example `mean_under_shift` on normal, uniform, exponential, lognormal and Student rows in 1, 3 and 10 columns,
-//! shifts to four standard deviations and spreads from 0.3 to 4: with these margins 95 % intervals miss in 1 % of releases on average
-//! and in at most about 15 % in the worst setting; without them, in up to 97 %.
+//! shifts to four standard deviations and spreads from 0.3 to 4: with these margins 95 % intervals that are given miss in about 1 % of
+//! releases, and in at most one of ten in any setting; without them, in up to 97 %. Private rows of another law are measured in docs/mean.md.
 
 use super::Law;
 use super::evidence::upper_share;
@@ -159,8 +159,8 @@ impl ClippingModel<'_> {
         None
     }
 
-    /// The share of rows beyond the radius among public rows that are moved and not stretched. They are moved no
-    /// further than is certain to two standard errors: public rows that end just within the radius would otherwise explain any number.
+    /// The share of rows beyond the radius among public rows that are moved and not stretched. They are moved no further than is certain to
+    /// two standard errors: public rows that end just within the radius would otherwise explain any number.
     fn explained(&self, offset: &[f64], noise: &[f64]) -> Explained {
         let width = offset.len().max(1);
         let rows = self.rows.len() / width;
