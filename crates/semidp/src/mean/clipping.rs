@@ -22,6 +22,8 @@ use super::joint::Estimated;
 const MAX_COUNTED_SHARE: f64 = 0.4;
 /// The same for the share that the model cannot exclude, which is larger at small budgets.
 const MAX_MODELLED_SHARE: f64 = 0.8;
+/// Standard errors by which a count of clipped rows is clearly more than explained: by chance in one of 70 (Laplace noise) to 160 releases.
+const COUNT_ERRORS: f64 = 2.5;
 /// Standard errors by which offset, variance and count may be larger than released.
 const MARGINS: Margins = Margins { offset: 1.5, spread: 1.0, share: 1.5 };
 const NO_MARGINS: Margins = Margins { offset: 0.0, spread: 0.0, share: 0.0 };
@@ -84,11 +86,11 @@ impl Explained {
     /// No row at all.
     pub const NONE: Self = Self { share: 0.0, at_most: 0.0 };
 
-    /// Whether a noised count of this many rows is more than this and [`MAX_COUNTED_SHARE`] explain, by two standard errors of the count
-    /// and the upper limit of the share together: a false alarm in at most about one of 30 releases.
+    /// Whether a noised count of this many rows is more than this and [`MAX_COUNTED_SHARE`] explain, by [`COUNT_ERRORS`] standard errors of
+    /// the count and the upper limit of the share together.
     pub fn is_exceeded(self, clipped: Estimated, rows: f64) -> bool {
-        let error = (rows * (self.at_most - self.share)).hypot(2.0 * clipped.standard_error);
-        let limit = (rows * self.share + error).min(rows * MAX_COUNTED_SHARE + 2.0 * clipped.standard_error);
+        let error = (rows * (self.at_most - self.share)).hypot(COUNT_ERRORS * clipped.standard_error);
+        let limit = (rows * self.share + error).min(rows * MAX_COUNTED_SHARE + COUNT_ERRORS * clipped.standard_error);
         clipped.estimate > limit
     }
 }
