@@ -4,14 +4,14 @@
 //! after clipping. The stretch is the largest that the released variance and the released count of clipped rows allow. A model, not a
 //! bound: private rows of another shape can be clipped more. Everything here is a function of public rows and released values.
 //!
-//! *What is explained*: the share of public rows that lie beyond the radius once they are moved, and not stretched, at its upper 95 % limit.
+//! *What is explained*: the share of public rows that lie beyond the radius once they are moved, and not stretched, with its upper 95 % limit.
 //! Rows beyond the radius can be at any distance, and a stretched copy of the public rows reproduces their number whatever their distance:
 //! it says nothing about it. So where clearly more rows were clipped than moved public rows explain, the caller gives no interval.
 //!
 //! *Margins*: the bias is taken at an offset 1.5 standard errors further out, a variance one and a count 1.5 standard errors larger than
 //! released. Measured by the example `mean_under_shift` on normal, uniform, exponential, lognormal and Student rows in 1, 3 and 10 columns,
-//! shifts to four standard deviations and spreads from 0.3 to 4: with these margins 95 % intervals miss in 1 % of releases on average
-//! and in at most about 15 % in the worst setting; without them, in up to 97 %.
+//! shifts to four standard deviations and spreads from 0.3 to 4: with these margins 95 % intervals that are given miss in about 1 % of
+//! releases, and in at most one of ten in any setting; without them, in up to 97 %. Private rows of another law are measured in docs/mean.md.
 
 use super::Law;
 use super::evidence::upper_share;
@@ -22,6 +22,8 @@ use super::joint::Estimated;
 const MAX_COUNTED_SHARE: f64 = 0.4;
 /// The same for the share that the model cannot exclude, which is larger at small budgets.
 const MAX_MODELLED_SHARE: f64 = 0.8;
+/// Standard errors by which a count of clipped rows is clearly more than explained: by chance in one of 70 (Laplace noise) to 160 releases.
+const COUNT_ERRORS: f64 = 2.5;
 /// Standard errors by which offset, variance and count may be larger than released.
 const MARGINS: Margins = Margins { offset: 1.5, spread: 1.0, share: 1.5 };
 const NO_MARGINS: Margins = Margins { offset: 0.0, spread: 0.0, share: 0.0 };
@@ -84,11 +86,11 @@ impl Explained {
     /// No row at all.
     pub const NONE: Self = Self { share: 0.0, at_most: 0.0 };
 
-    /// Whether a noised count of this many rows is more than this and [`MAX_COUNTED_SHARE`] explain, by two standard errors of the count
-    /// and the upper limit of the share together: a false alarm in at most about one of 30 releases.
+    /// Whether a noised count of this many rows is more than this and [`MAX_COUNTED_SHARE`] explain, by [`COUNT_ERRORS`] standard errors of
+    /// the count and the upper limit of the share together.
     pub fn is_exceeded(self, clipped: Estimated, rows: f64) -> bool {
-        let error = (rows * (self.at_most - self.share)).hypot(2.0 * clipped.standard_error);
-        let limit = (rows * self.share + error).min(rows * MAX_COUNTED_SHARE + 2.0 * clipped.standard_error);
+        let error = (rows * (self.at_most - self.share)).hypot(COUNT_ERRORS * clipped.standard_error);
+        let limit = (rows * self.share + error).min(rows * MAX_COUNTED_SHARE + COUNT_ERRORS * clipped.standard_error);
         clipped.estimate > limit
     }
 }
@@ -159,8 +161,8 @@ impl ClippingModel<'_> {
         None
     }
 
-    /// The share of rows beyond the radius among public rows that are moved and not stretched. They are moved no
-    /// further than is certain to two standard errors: public rows that end just within the radius would otherwise explain any number.
+    /// The share of rows beyond the radius among public rows that are moved and not stretched. They are moved no further than is certain to
+    /// two standard errors: public rows that end just within the radius would otherwise explain any number.
     fn explained(&self, offset: &[f64], noise: &[f64]) -> Explained {
         let width = offset.len().max(1);
         let rows = self.rows.len() / width;

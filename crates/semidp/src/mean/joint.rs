@@ -995,10 +995,15 @@ mod tests {
     /// A column without readable cells has no interval; the others keep theirs.
     #[test]
     fn no_readable_cell_no_interval() {
-        let found = estimate("shift-robust-gaussian", Assumption::Nothing, 0.0, 3, 1.0);
-        let [first, second, third] = [0, 1, 2].map(|j| &found.columns[j]);
-        assert!(second.interval.is_none() && second.private_mean.is_none());
-        assert!(second.status.unwrap().starts_with("unreadable"));
-        assert!(first.interval.is_some() && third.interval.is_some());
+        let mut given = 0;
+        for seed in 0..8 {
+            let found = estimate("shift-robust-gaussian", Assumption::Nothing, 0.0, seed, 1.0);
+            let [first, second, third] = [0, 1, 2].map(|j| &found.columns[j]);
+            assert!(second.interval.is_none() && second.private_mean.is_none());
+            assert!(second.status.unwrap().starts_with("unreadable"));
+            given += usize::from(first.interval.is_some() && third.interval.is_some());
+        }
+        // Chance finds too many clipped rows in about one of 30 releases.
+        assert!(given >= 6, "{given}");
     }
 }
