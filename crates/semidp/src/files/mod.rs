@@ -221,18 +221,15 @@ pub const OF_LEDGER: [&str; 3] = ["-journal", "-wal", "-shm"];
 pub fn beside(path: Option<&PathBuf>, endings: &[&str]) -> Vec<PathBuf> {
     let Some(path) = path else { return Vec::new() };
     let real = fs::canonicalize(path).ok().filter(|real| real != path);
-    let with = |ending: &str| {
-        [Some(path), real.as_ref()]
-            .into_iter()
-            .flatten()
-            .map(move |path| {
-                let mut name = path.as_os_str().to_os_string();
-                name.push(ending);
-                PathBuf::from(name)
-            })
-            .collect::<Vec<_>>()
-    };
-    endings.iter().flat_map(|ending| with(ending)).collect()
+    let mut found = Vec::new();
+    for place in [Some(path), real.as_ref()].into_iter().flatten() {
+        found.extend(endings.iter().map(|ending| {
+            let mut name = place.as_os_str().to_os_string();
+            name.push(ending);
+            PathBuf::from(name)
+        }));
+    }
+    found
 }
 
 /// The same as [`refuse_same`], where a run or SQLite keeps files beside some of the files: these must differ from all others. They
