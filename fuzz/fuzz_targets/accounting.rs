@@ -175,7 +175,8 @@ impl Input {
                 }
             }
             Question::Certify(at) => {
-                let issued = Certificate::issue(events.clone(), adjacency, Trust::Central, at, "custom: fuzz");
+                let issued =
+                    Certificate::issue(events.clone(), adjacency, Trust::Central, at, "custom: fuzz");
                 if let Some(certificate) = answered(issued) {
                     check_epsilon(certificate.guarantee.epsilon);
                     let verdict = certificate.verify().expect("an issued certificate can be checked");

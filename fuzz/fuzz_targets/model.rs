@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use semidp_fuzz::{folder, write};
 use semidp::model::{Predictor, SavedModel};
+use semidp_fuzz::{folder, write};
 use serde_json::Value;
 
 /// As the writer computes it: FNV-1a of the compact text. It guards against accidents, so that a fuzzer may know it.

@@ -348,6 +348,7 @@ _RENAMED = {
     "AlreadySet": "LedgerError",
     "Changed": "LedgerError",
     "Interrupted": "RunInterruptedError",
+    "EndedElsewhere": "KeyFileError",
     "InvalidFeature": "InvalidColumnError",
     "MalformedModel": "MalformedError",
     "MalformedNames": "UnreadableError",
@@ -355,12 +356,15 @@ _RENAMED = {
     "Other": "SemidpError",
     "ParseIntError": "InputError",
     "Ragged": "ShapeError",
+    "Stopped": "RunInterruptedError",
+    "Uncertain": "LedgerError",
     "Refused": "BudgetRefusedError",
     "UnknownDataset": "LedgerError",
     "UnknownEntry": "LedgerError",
     "UnknownSchemaFormat": "MalformedSchemaError",
     "UnknownModelFormat": "UnknownFormatError",
     "Unusable": "LedgerError",
+    "Usage": "InputError",
 }
 
 
@@ -425,7 +429,7 @@ def _exception(variant: str, message: str, hint: str | None) -> SemidpError:
         parameter = _name(option)
         if named[2]:
             message = "--" + message
-        if variant in ("InvalidParameter", "Input"):
+        if variant in ("InvalidParameter", "Input", "Usage"):
             kind = InvalidParameterError
     # An event says of its fields what a parameter must be.
     message = re.sub(r"(?<=: )[a-z]+(?:-[a-z]+)+(?= must\b)", lambda match: _name(match[0]), message)

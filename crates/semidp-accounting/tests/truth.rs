@@ -45,7 +45,12 @@ fn compositions_are_never_below_the_truth_and_tight() {
     for (events, one, truth) in entries().into_iter().filter(|(events, ..)| !is_single(events)) {
         let found = delta(&events, one.adjacency, Epsilon::new(one.epsilon).unwrap()).unwrap().value.get();
         // The inversion integral of the truth is good to 1e-11.
-        assert!(found >= truth * (1.0 - 1e-10), "{} at {}: {found:e} below {truth:e}", one.events, one.epsilon);
+        assert!(
+            found >= truth * (1.0 - 1e-10),
+            "{} at {}: {found:e} below {truth:e}",
+            one.events,
+            one.epsilon
+        );
         assert!(found <= truth * 1.02, "{} at {}: {found:e} for {truth:e}", one.events, one.epsilon);
     }
 }

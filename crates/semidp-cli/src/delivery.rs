@@ -6,8 +6,8 @@
 //! Facts are options and digests of public values, so that neither name nor content tells anything about private rows.
 
 use crate::failure::Failure;
-use semidp::files::Reserved;
 use crate::output::Output;
+use semidp::files::Reserved;
 use semidp::record::{RunRecord, name_of};
 use semidp::train::Fact;
 use semidp_core::{Randomness, Record};

@@ -199,7 +199,11 @@ struct Options;
 impl Terms for Options {
     /// A positional argument is written in capitals and has no dashes.
     fn parameter(&self, name: &str) -> String {
-        if name.starts_with(|letter: char| letter.is_ascii_uppercase()) { name.into() } else { format!("--{name}") }
+        if name.starts_with(|letter: char| letter.is_ascii_uppercase()) {
+            name.into()
+        } else {
+            format!("--{name}")
+        }
     }
 
     fn setting(&self, name: &str, value: &str) -> String {
@@ -266,9 +270,10 @@ impl From<semidp::Error> for Failure {
             semidp::Error::NoLabels { .. } => {
                 Self::input(message, "the target must be there, with values that the public rows know")
             }
-            semidp::Error::UnknownModelFormat { .. } => {
-                Self::input(message, "it was written by another version of semidp: train again, or use that one")
-            }
+            semidp::Error::UnknownModelFormat { .. } => Self::input(
+                message,
+                "it was written by another version of semidp: train again, or use that one",
+            ),
             semidp::Error::MalformedModel { .. } => {
                 Self::input(message, "give the file that `semidp train --out` wrote")
             }

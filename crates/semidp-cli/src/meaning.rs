@@ -1,8 +1,8 @@
 //! What the columns of files mean: as the user says, or as the public rows teach. Private rows are never asked.
 
 use crate::failure::Failure;
-use semidp::files;
 use crate::number::count;
+use semidp::files;
 use semidp_accounting::json;
 use semidp_table::{Encoding, LoadOptions, Schema, open_public};
 use std::path::Path;

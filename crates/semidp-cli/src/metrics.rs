@@ -1,8 +1,8 @@
 //! Metrics for people and programs, in the units of the target.
 
 use crate::number::nearest;
-use semidp::train::metrics::{Metrics, Quality};
 use semidp::model::Target;
+use semidp::train::metrics::{Metrics, Quality};
 use serde_json::{Value, json};
 
 /// As programs read them.

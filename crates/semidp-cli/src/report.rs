@@ -22,14 +22,12 @@ pub fn rows(outcome: &AccountOutcome) -> Vec<(String, String)> {
         (Question::EpsilonAt(_), Some(epsilon), Some(0.0)) => {
             row(format!("epsilon ({adjacency})"), format!("{}, pure (delta 0)", bound(epsilon)));
         }
-        (Question::EpsilonAt(_), Some(epsilon), Some(delta)) => row(
-            format!("epsilon ({adjacency})"),
-            format!("{} at delta {}", bound(epsilon), exact(delta)),
-        ),
-        (Question::DeltaAt(_), Some(epsilon), Some(delta)) => row(
-            format!("delta ({adjacency})"),
-            format!("{} at epsilon {}", bound(delta), exact(epsilon)),
-        ),
+        (Question::EpsilonAt(_), Some(epsilon), Some(delta)) => {
+            row(format!("epsilon ({adjacency})"), format!("{} at delta {}", bound(epsilon), exact(delta)))
+        }
+        (Question::DeltaAt(_), Some(epsilon), Some(delta)) => {
+            row(format!("delta ({adjacency})"), format!("{} at epsilon {}", bound(delta), exact(epsilon)))
+        }
         _ => {}
     }
     if let Some(rho) = outcome.rho {

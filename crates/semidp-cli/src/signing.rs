@@ -2,9 +2,9 @@
 //! certificate from an altered or invented one. Recomputing the guarantee cannot do that.
 
 use crate::failure::Failure;
-use semidp::files;
 use clap::Args;
 use ed25519_dalek::{SECRET_KEY_LENGTH, Signature, Signer as _, SigningKey, VerifyingKey};
+use semidp::files;
 use semidp_accounting::Certificate;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};

@@ -6,12 +6,12 @@
 //! so that it prints the same every time; such runs are not private.
 
 use semidp::domain::Everywhere;
+use semidp::model::{Columns, Task};
 use semidp::train::metrics::{Metrics, Quality};
 use semidp::train::{Conduct, Given, Recipe, TrainingData, algorithm_named};
 use semidp_accounting::PrivacyBudget;
 use semidp_core::{Adjacency, Delta, Epsilon, Randomness};
 use semidp_table::{LoadOptions, Schema};
-use semidp::model::{Columns, Task};
 use std::io::Read;
 use std::path::Path;
 

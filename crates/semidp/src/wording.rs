@@ -127,7 +127,11 @@ mod tests {
 
     #[test]
     fn parameters_are_worded_by_the_interface_and_values_are_left_alone() {
-        let sentence = sentence!("{sample-rate} goes with {sampling=poisson}, not {sampling=0}: see {!plan mean}, {1}", "x {epsilon}", 7);
+        let sentence = sentence!(
+            "{sample-rate} goes with {sampling=poisson}, not {sampling=0}: see {!plan mean}, {1}",
+            "x {epsilon}",
+            7
+        );
         assert_eq!(
             sentence.in_terms(&Flags),
             "--sample-rate goes with --sampling poisson, not --sampling x {epsilon}: see `tool plan mean`, 7"

@@ -1,10 +1,10 @@
 //! A model from its file, at work on tables.
 
+use semidp::model::{Columns, Predictor, SavedModel, Task};
 use semidp::train::Model;
 use semidp::train::metrics::Quality;
 use semidp_accounting::{Adjacency, Certificate, Delta, Trust};
 use semidp_table::Schema;
-use semidp::model::{Columns, Predictor, SavedModel, Task};
 use std::path::{Path, PathBuf};
 
 fn file(name: &str, text: &str) -> PathBuf {

@@ -1,9 +1,9 @@
 //! From a file to numbers: features, targets, and labels that are not known.
 
-use semidp_core::BlockSource;
-use semidp_table::{Attached, Column, Feature, Grid, Kind, LoadOptions, MemoryTable, Numbers, Schema, View};
 use semidp::Error;
 use semidp::model::{Columns, Target, Task};
+use semidp_core::BlockSource;
+use semidp_table::{Attached, Column, Feature, Grid, Kind, LoadOptions, MemoryTable, Numbers, Schema, View};
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -139,7 +139,11 @@ impl Accountant for RdpAccountant {
             .iter()
             .zip(&self.divergences)
             .map(|(order, &tau)| {
-                if tau == 0.0 { f64::NEG_INFINITY } else { renyi::log_delta_above(order.get(), tau, epsilon.get()) }
+                if tau == 0.0 {
+                    f64::NEG_INFINITY
+                } else {
+                    renyi::log_delta_above(order.get(), tau, epsilon.get())
+                }
             })
             .fold(0.0, f64::min);
         Ok(if log_delta == f64::NEG_INFINITY {

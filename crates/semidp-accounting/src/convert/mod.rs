@@ -11,7 +11,8 @@ pub(crate) mod renyi;
 mod zcdp;
 
 pub(crate) use gaussian::{
-    LARGEST_TARGET, delta as gaussian_delta_value, delta_below as gaussian_delta_below, excess as gaussian_excess, mills_drop,
+    LARGEST_TARGET, delta as gaussian_delta_value, delta_below as gaussian_delta_below,
+    excess as gaussian_excess, mills_drop,
 };
 pub use gaussian::{gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_sigma};
 pub use group::{

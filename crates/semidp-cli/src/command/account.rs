@@ -5,9 +5,9 @@ use crate::number;
 use crate::options::{MechanismOptions, PromiseOptions};
 use crate::output::Output;
 use crate::{report, table};
+use clap::Args;
 use semidp::AccountOutcome;
 use semidp::files;
-use clap::Args;
 use semidp_accounting::{Delta, Epsilon, NoiseMultiplier, Steps, parse_events};
 use std::path::PathBuf;
 

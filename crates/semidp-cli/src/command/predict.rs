@@ -2,12 +2,12 @@
 
 use crate::command::train::{NOT_PRIVATE, read_model};
 use crate::failure::Failure;
-use semidp::files::{self, Reserved};
 use crate::number::count;
 use crate::options::ReadingOptions;
 use crate::output::Output;
-use semidp::files::kind::{self, Kind};
 use clap::Args;
+use semidp::files::kind::{self, Kind};
+use semidp::files::{self, Reserved};
 use semidp::model::Predictor;
 use serde_json::json;
 use std::path::PathBuf;

@@ -3,8 +3,8 @@
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::{progress, table};
-use semidp::files;
 use clap::Args;
+use semidp::files;
 use semidp_paper::{EXPERIMENTS, Experiment, Outcome, Pieces, Settings, report};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -73,7 +73,12 @@ pub fn refuse_other(parameter: &'static str, path: &Path, kind: Kind) -> Result<
     }
     Err(Error::usage(
         parameter,
-        sentence!("{@0}: {1} exists and is not {2}: it is not overwritten", parameter, path.display(), kind.name()),
+        sentence!(
+            "{@0}: {1} exists and is not {2}: it is not overwritten",
+            parameter,
+            path.display(),
+            kind.name()
+        ),
         sentence!("give {@0} another path, or move the file away first", parameter),
     ))
 }

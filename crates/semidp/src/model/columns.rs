@@ -3,9 +3,9 @@
 use super::labels::KnownLabels;
 use super::target::listed_classes;
 use super::{Target, Task};
-use crate::{Error, Result};
 use crate::mean::Evidence;
 use crate::train::PublicRows;
+use crate::{Error, Result};
 use semidp_core::{Block, BlockSource, Private, Public};
 use semidp_table::{Encoding, Feature, Kind, LoadOptions, Schema, Table, open_private, open_public};
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Which rows of a file that may be looked at have a label.
 
 use super::Target;
-use crate::{Error, Result};
 use crate::train::PublicRows;
+use crate::{Error, Result};
 use semidp_core::{Block, BlockSource};
 use semidp_table::{Column, Encoding, Feature, Kind, LoadOptions, Schema, open_public};
 use std::path::Path;

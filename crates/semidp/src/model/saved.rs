@@ -2,9 +2,9 @@
 
 use super::target::{MOST_CLASSES, listed_classes};
 use super::{Columns, Target};
-use crate::{Error, Result};
 use crate::loss::Loss;
 use crate::train::Model;
+use crate::{Error, Result};
 use semidp_accounting::{Certificate, Epsilon, json};
 use semidp_table::{Feature, Schema};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! What is predicted.
 
-use crate::{Error, Result};
 use crate::loss::{Labels, Loss, loss_named};
+use crate::{Error, Result};
 use semidp_table::{Feature, Kind, Schema};
 use serde::{Deserialize, Serialize};
 

@@ -99,9 +99,11 @@ impl Calibrate {
         let mechanism = self.mechanism.check()?;
         self.check_budget(&mechanism)?;
         let program = match self.unknown(&mechanism)? {
-            Unknown::Noise(steps) => {
-                mechanism.program(least_noise(&mechanism, self.budget, steps)?, steps, ("calibration", "user"))
-            }
+            Unknown::Noise(steps) => mechanism.program(
+                least_noise(&mechanism, self.budget, steps)?,
+                steps,
+                ("calibration", "user"),
+            ),
             Unknown::Steps(noise) => {
                 mechanism.program(noise, most_steps(&mechanism, self.budget, noise)?, ("user", "calibration"))
             }

@@ -46,7 +46,10 @@ impl Program {
         if let (Trust::Local, Some(sampled)) = (trust, sampled) {
             return Err(LibraryError::usage(
                 "trust",
-                sentence!("{trust=local} must be used with unsampled events, got `{0}`", sampled.event.name()),
+                sentence!(
+                    "{trust=local} must be used with unsampled events, got `{0}`",
+                    sampled.event.name()
+                ),
                 "under local trust each person sends their own report: nobody samples rows in secret",
             ));
         }
@@ -237,9 +240,11 @@ impl AccountOutcome {
                 accountants.rdp = answer.rdp.map(|delta| representable(program, delta).get());
                 (Some(epsilon), Some(certified.unwrap_or(value)), certificate)
             }
-            Question::Rho => {
-                (None, None, Err("a certificate states an epsilon at a delta, and no delta was given".to_string()))
-            }
+            Question::Rho => (
+                None,
+                None,
+                Err("a certificate states an epsilon at a delta, and no delta was given".to_string()),
+            ),
         };
         let rho = match question {
             Question::Rho => Some(self::rho(program, adjacency)?),

@@ -105,7 +105,8 @@ impl Buckets {
         let largest = from.abs().max(to.abs());
         let reach = largest + self.mu;
         let panel = |nodes: usize| reach + (2.0 * nodes as f64).sqrt();
-        let (down, up) = if low.point.y == from && high.point.y == to && width * panel(NARROW) <= NARROW_PANEL {
+        let (down, up) = if low.point.y == from && high.point.y == to && width * panel(NARROW) <= NARROW_PANEL
+        {
             self.narrow(low, high, width)
         } else if self.mu > LARGE_SHIFT && width > 1.0 {
             self.tails(low, high)
@@ -212,7 +213,8 @@ impl Buckets {
         let width = (gap + 2.0 * unit * largest).min(h);
         let density = (-0.5 * gap).exp() * (1.0 + unit * (32.0 + 2.0 * largest));
         let up = 2.0 * (0.25 * width).sinh().powi(2) / -(-h).exp_m1();
-        let down = -0.5 * (-0.5 * width).exp_m1() * (0.5 * width).exp() * (h - 0.5 * width).exp_m1() / h.exp_m1();
+        let down =
+            -0.5 * (-0.5 * width).exp_m1() * (0.5 * width).exp() * (h - 0.5 * width).exp_m1() / h.exp_m1();
         (density * down, density * up)
     }
 }

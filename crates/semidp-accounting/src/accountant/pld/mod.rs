@@ -128,7 +128,8 @@ impl PldAccountant {
 
     /// The same for answers at ε.
     pub(crate) fn is_tight_at(&self, epsilon: Epsilon) -> bool {
-        self.parts.len() < 2 || self.directions().iter().all(|&way| self.problem(way).is_tight_at(epsilon.get()))
+        self.parts.len() < 2
+            || self.directions().iter().all(|&way| self.problem(way).is_tight_at(epsilon.get()))
     }
 
     /// Whether ε(δ) is at most `epsilon` for certain, seen without a fine grid.

@@ -142,9 +142,7 @@ impl Pair {
     /// (1−q)(1 − 2P(N > μ/2)).
     pub(crate) fn mass_at_zero(self) -> f64 {
         match self {
-            Self::FixedSize { q, mu } => {
-                (1.0 - q) * libm::erf(mu / 8f64.sqrt()) * (1.0 + 8.0 * f64::EPSILON)
-            }
+            Self::FixedSize { q, mu } => (1.0 - q) * libm::erf(mu / 8f64.sqrt()) * (1.0 + 8.0 * f64::EPSILON),
             _ => 0.0,
         }
     }

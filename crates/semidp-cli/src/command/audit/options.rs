@@ -1,10 +1,10 @@
 //! Options that all audits share.
 
 use crate::failure::Failure;
-use semidp::files::Reserved;
 use crate::number;
 use clap::Args;
 use semidp::audit::Options;
+use semidp::files::Reserved;
 use semidp_accounting::Error;
 use std::path::PathBuf;
 

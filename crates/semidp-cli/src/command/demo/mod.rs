@@ -5,10 +5,10 @@ mod published_noise;
 mod training;
 
 use crate::failure::Failure;
-use semidp::files::Reserved;
 use crate::output::Output;
 use crate::progress;
 use clap::Args;
+use semidp::files::Reserved;
 use std::path::PathBuf;
 
 const EXAMPLE: &str = "\

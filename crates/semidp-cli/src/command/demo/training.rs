@@ -7,6 +7,7 @@ use crate::report::bound;
 use crate::table;
 use flate2::read::GzDecoder;
 use semidp::domain::Everywhere;
+use semidp::model::{Columns, Task};
 use semidp::theory::{TrainingPlan, TrainingProblem, plan_training};
 use semidp::train::metrics::{Metrics, Quality};
 use semidp::train::{Algorithm, Conduct, Given, PublicRows, Recipe, TrainingData, algorithm_named};
@@ -14,7 +15,6 @@ use semidp_accounting::{Adjacency, Certificate, Delta, Epsilon, PrivacyBudget, S
 use semidp_core::Randomness;
 use semidp_plot::{Axis, Chart, Series, Style};
 use semidp_table::{LoadOptions, Schema};
-use semidp::model::{Columns, Task};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{self, Read};

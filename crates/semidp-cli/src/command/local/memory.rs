@@ -13,8 +13,8 @@
 
 use super::seal::{Head, Key, NO_SEAL, Running};
 use crate::failure::Failure;
-use semidp::files::{cannot_write, hard_links, is_same};
 use crate::output::Output;
+use semidp::files::{cannot_write, hard_links, is_same};
 use semidp::local::Header;
 use semidp_accounting::{Arithmetic, RandomSource};
 use semidp_core::files::{self, Draft};
@@ -293,7 +293,7 @@ impl Memory {
         self.waiting.retain(|entry| !is_of(entry));
         let (head, path) = (self.head(), self.path.clone());
         let key = self.key.as_mut().ok_or_else(|| lost(&path))?;
-        key.advance(&path, head).map_err(|error| cannot_write(OPTION, &Key::path(&path), error))
+        Ok(key.advance(&path, head).map_err(|error| cannot_write(OPTION, &Key::path(&path), error))?)
     }
 
     /// Whether [`Memory::record`] noted the reports, even if it failed afterwards.

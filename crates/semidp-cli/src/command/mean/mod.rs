@@ -8,19 +8,19 @@ mod result;
 use crate::command::plan::refuse_other_promises;
 use crate::delivery::{Answer, Places};
 use crate::failure::Failure;
-use semidp::files::{self, Reserved};
 use crate::number;
 use crate::options::{
     BudgetOptions, LedgerOptions, NoiseOptions, PromiseOptions, ReadingOptions, TargetName,
 };
 use crate::output::Output;
-use semidp::files::kind::{self, Kind};
 use crate::signing::SignOptions;
 use clap::{Args, ValueEnum};
 use data::Data;
 use method::Method;
 use result::Estimate;
 pub use result::shift_json;
+use semidp::files::kind::{self, Kind};
+use semidp::files::{self, Reserved};
 use semidp::mean::{Assumption, Request};
 use semidp::strength::budget_notes;
 use semidp_accounting::Adjacency;

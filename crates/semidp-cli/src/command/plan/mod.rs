@@ -7,10 +7,10 @@ mod train;
 pub use mean::refuse_other_promises;
 
 use crate::failure::Failure;
-use semidp::files;
 use crate::number::exact;
 use crate::output::Output;
 use clap::Subcommand;
+use semidp::files;
 use semidp::theory::Rate;
 use semidp_accounting::PrivacyBudget;
 use semidp_plot::Chart;

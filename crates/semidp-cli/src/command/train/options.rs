@@ -5,14 +5,14 @@ use crate::command::local::refuse_idealised;
 use crate::failure::Failure;
 use crate::number;
 use crate::options::{BudgetOptions, LedgerOptions, NoiseOptions, PromiseOptions, ReadingOptions};
-use semidp::Sampling;
 use crate::signing::SignOptions;
 use crate::table;
 use clap::{Args, ValueEnum};
+use semidp::Sampling;
+use semidp::model::Task;
 use semidp::train::{ALGORITHMS, Alpha, Average, Batches, Given, PublicGradient, Schedule, WarmStart};
 use semidp_accounting::local::{LocalMechanism, randomizer_named};
 use semidp_accounting::{Error, SampleRate, Steps};
-use semidp::model::Task;
 use std::path::PathBuf;
 
 const EXAMPLE: &str = "\

@@ -6,9 +6,9 @@ use crate::metrics;
 use crate::number::{count, exact, nearest};
 use crate::report::bound;
 use crate::table;
+use semidp::model::SavedModel;
 use semidp::train::metrics::Metrics;
 use semidp_accounting::{Adjacency, Arithmetic, PrivacyBudget, Provenance, RandomSource, epsilon};
-use semidp::model::SavedModel;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 

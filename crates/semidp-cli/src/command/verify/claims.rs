@@ -1,7 +1,7 @@
 //! What stands beside a certificate in the same file, and whether it agrees with it.
 
-use semidp_accounting::{Accountants, Certificate, Epsilon, Error, Provenance, RandomSource, json};
 use semidp::model::SavedModel;
+use semidp_accounting::{Accountants, Certificate, Epsilon, Error, Provenance, RandomSource, json};
 use serde_json::{Map, Value, json};
 
 /// Where an answer or a model has its certificate.

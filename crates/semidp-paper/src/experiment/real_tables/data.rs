@@ -5,9 +5,9 @@ use crate::files::{Folder, Scratch};
 use crate::{Error, Result};
 use csv::{ReaderBuilder, Trim, WriterBuilder};
 use semidp::loss::Loss;
+use semidp::model::{Columns, Task};
 use semidp::train::PublicRows;
 use semidp_table::Schema;
-use semidp::model::{Columns, Task};
 use std::io::{Cursor, Read};
 
 /// The share of private rows that nobody trains on.
