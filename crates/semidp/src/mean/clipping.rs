@@ -90,7 +90,8 @@ impl Explained {
     /// the count and the upper limit of the share together.
     pub fn is_exceeded(self, clipped: Estimated, rows: f64) -> bool {
         let error = (rows * (self.at_most - self.share)).hypot(COUNT_ERRORS * clipped.standard_error);
-        let limit = (rows * self.share + error).min(rows * MAX_COUNTED_SHARE + COUNT_ERRORS * clipped.standard_error);
+        let limit =
+            (rows * self.share + error).min(rows * MAX_COUNTED_SHARE + COUNT_ERRORS * clipped.standard_error);
         clipped.estimate > limit
     }
 }
