@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{check_refusal, entries, folder, json, number, refused, run};
+use common::{Ran, check_refusal, entries, folder, json, number, refused, run};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -33,6 +33,23 @@ fn write(folder: &Path, name: &str, text: &str) -> String {
     path.display().to_string()
 }
 
+/// Runs again where chance finds more clipped rows than expected, and there is no interval: in at most one of 70 releases.
+fn run_given(arguments: &str) -> Ran {
+    let mut ran = run(arguments);
+    for _ in 0..5 {
+        let answer: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        if !answer["confidence_interval"][0].is_null() {
+            break;
+        }
+        ran = run(arguments);
+    }
+    ran
+}
+
+fn given(arguments: &str) -> serde_json::Value {
+    serde_json::from_str(&run_given(&format!("{arguments} --json")).stdout).unwrap()
+}
+
 fn within(value: &serde_json::Value, column: usize, truth: f64) {
     let interval = |end: usize| number(value, &format!("/confidence_interval/{column}/{end}"));
     // Twice the width on either side: a miss has probability below 1e-13.
@@ -50,7 +67,7 @@ const NONE_BEYOND: &str = "no private row lies further from the centre than the 
 fn two_files_give_a_mean_with_a_certificate() {
     let (folder, base) = files("mean_two_files");
     for budget in ["--epsilon 1 --delta 1e-6", "--rho 0.1", "--epsilon 1", "--epsilon 1 --idealised"] {
-        let answer = json(&format!("{base} {budget}"));
+        let answer = given(&format!("{base} {budget}"));
         assert_eq!(answer["columns"], serde_json::json!(["x", "y"]));
         within(&answer, 0, 10.0);
         within(&answer, 1, -5.0);
@@ -87,7 +104,7 @@ fn every_estimator_by_name() {
         ("k-norm", "--epsilon 1"),
         ("weighted-k-norm", "--epsilon 1"),
     ] {
-        let answer = json(&format!("{base} --estimator {name} {budget}"));
+        let answer = given(&format!("{base} --estimator {name} {budget}"));
         assert_eq!(answer["estimator"], name);
         within(&answer, 0, 10.0);
         within(&answer, 1, -5.0);
@@ -113,7 +130,7 @@ fn the_plan_and_the_release_agree() {
 #[test]
 fn columns_of_text_become_shares() {
     let (_, base) = files("mean_shares");
-    let answer = json(&format!("{base} --columns colour,x --epsilon 1 --delta 1e-6"));
+    let answer = given(&format!("{base} --columns colour,x --epsilon 1 --delta 1e-6"));
     assert_eq!(answer["columns"], serde_json::json!(["colour=blue", "colour=red", "colour=other", "x"]));
     within(&answer, 0, 0.75);
     within(&answer, 1, 0.25);
@@ -209,7 +226,7 @@ fn files_that_do_not_fit_are_refused() {
     // One public row: its mean is a centre, but a radius cannot be learned.
     let one = write(&folder, "one.csv", "x,y\n10,-5\n");
     refused(&format!("mean --private {private} --public {one} --rho 0.1"), &["radius", "1 public rows"]);
-    let answer = json(&format!("mean --private {private} --public {one} --rho 0.1 --radius 60"));
+    let answer = given(&format!("mean --private {private} --public {one} --rho 0.1 --radius 60"));
     assert_eq!(number(&answer, "/std"), 60.0);
     // Its variance is not known, so that the private rows answer alone.
     assert!(answer["shift"][0].is_null());
@@ -276,7 +293,7 @@ fn loading_is_total_unless_strict() {
     let ran = run(&format!("{base} --epsilon 1 --delta 1e-6"));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(!ran.stderr.contains("TOPSECRET") && !ran.stdout.contains("TOPSECRET"));
-    let answer = json(&format!("{base} --epsilon 1 --delta 1e-6"));
+    let answer = given(&format!("{base} --epsilon 1 --delta 1e-6"));
     within(&answer, 0, 10.0);
     within(&answer, 1, -5.0);
     let strict = run(&format!("{base} --epsilon 1 --delta 1e-6 --strict"));
@@ -297,7 +314,7 @@ fn missing_public_cells_are_imputed() {
     public.push_str("NaN,-5,red\n10,,blue\n");
     let public = write(&folder, "gaps.csv", &public);
     let answer =
-        json(&format!("mean --private {}/private.csv --public {public} --rho 0.1", folder.display()));
+        given(&format!("mean --private {}/private.csv --public {public} --rho 0.1", folder.display()));
     within(&answer, 0, 10.0);
     within(&answer, 1, -5.0);
 }
@@ -305,7 +322,7 @@ fn missing_public_cells_are_imputed() {
 #[test]
 fn uncentred_is_the_form_of_the_paper() {
     let (_, base) = files("mean_uncentred");
-    let answer = json(&format!("{base} --radius 60 --centre origin --rho 0.5"));
+    let answer = given(&format!("{base} --radius 60 --centre origin --rho 0.5"));
     within(&answer, 0, 10.0);
     within(&answer, 1, -5.0);
     let centre = |answer: &serde_json::Value| {
@@ -343,7 +360,7 @@ fn columns_that_do_not_vary() {
     let private = write(&folder, "private.csv", &format!("x\n{}", "7\n".repeat(5000)));
     let base = format!("mean --private {private} --public {public} --epsilon 1 --delta 1e-6");
     refused(&base, &["column x", "vary"]);
-    let answer = json(&format!("{base} --radius 10"));
+    let answer = given(&format!("{base} --radius 10"));
     assert!((number(&answer, "/mean/0") - 7.0).abs() < 0.5);
     // The private rows have an interval all the same, to which the public mean adds nothing.
     within(&answer, 0, 7.0);
@@ -496,7 +513,7 @@ fn shifted_public_rows_do_not_mislead() {
     let (_, less) = shifted("mean_shifted_less", 1.4, |_, x| x.to_string());
     let (folder, base) = shifted("mean_shifted", 4.0, |_, x| x.to_string());
     for budget in ["--epsilon 1 --delta 1e-6", "--epsilon 1", "--rho 0.1"] {
-        let ran = run(&format!("{less} {budget} --json"));
+        let ran = run_given(&format!("{less} {budget} --json"));
         let answer: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
         within(&answer, 0, 10.0);
         assert_eq!(answer["shift"][0]["significant"], true);
@@ -546,7 +563,7 @@ fn unreadable_private_cells_are_counted() {
     assert!(truth < 9.5);
     let (_, base) = shifted("mean_unreadable", 0.0, write_cell);
     for budget in ["--epsilon 1 --delta 1e-6", "--epsilon 1", "--rho 0.1"] {
-        let ran = run(&format!("{base} {budget} --json"));
+        let ran = run_given(&format!("{base} {budget} --json"));
         let answer: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
         within(&answer, 0, truth);
         let cells = |name: &str| number(&answer, &format!("/unreadable_cells/0/{name}"));
