@@ -102,6 +102,7 @@ fn weak_noise_is_refused_before_anything_is_spent() {
 fn large_epsilons_of_reports_warn_too() {
     let files = Files::new("budgets-local", Target::Number);
     let people = files.write("people.csv", &common::people::people(30));
+    let others = files.write("others.csv", &common::people::people(30));
     let (private, public) = (files.path("private.csv"), files.path("public.csv"));
     let reports = files.path("reports.jsonl");
     let randomize = format!("local randomize --data {people} --radius 2 --out {reports}");
@@ -110,8 +111,8 @@ fn large_epsilons_of_reports_warn_too() {
         files.path("model.json")
     );
     for (command, epsilon, is_dangerous) in [
-        (format!("{randomize} --round a"), 12, true),
-        (format!("{randomize} --round b --memory {reports}.other"), 2, false),
+        (randomize.clone(), 12, true),
+        (randomize.replace(&people, &others), 2, false),
         (train.clone(), 12, true),
         (train, 4, false),
     ] {

@@ -95,7 +95,7 @@ impl Memory {
         if let Some(other) = found.iter().find(|other| !is_same(other, path)) {
             return Err(Failure::input(
                 format!(
-                    "{OPTION}: what these people reported is remembered in {}, and {} is another memory",
+                    "--{OPTION}: what these people reported is remembered in {}, and {} is another memory",
                     other.display(),
                     path.display()
                 ),
