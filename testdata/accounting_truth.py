@@ -131,7 +131,7 @@ def single(r):
     adjacency = r.choice(["replace-one", "add-remove"])
     f = 2 if adjacency == "replace-one" else 1
     z = 10 ** r.uniform(-1.3, 6)
-    q = r.choice([10 ** r.uniform(-12, -0.001), 10 ** r.uniform(-4, -0.001), 1 - 10 ** r.uniform(-12, -1)])
+    q = r.choice([10 ** r.uniform(-15, -0.001), 10 ** r.uniform(-4, -0.001), 1 - 10 ** r.uniform(-12, -1)])
     zz, qq = mp.mpf(z), mp.mpf(q)
     if kind in ("laplace", "pure"):
         limit = float(f / zz) if kind == "laplace" else z**-1.0
@@ -177,7 +177,7 @@ def main():
         events = [event("poisson-gaussian", noise_multiplier=z, sample_rate=q)]
         entries.append(entry(events, "replace-one", e, replacement(found(q), 1 / found(z), found(e))))
     r = random.Random(20261119)
-    while len(entries) < 86:
+    while len(entries) < 206:
         one = single(r)
         if mp.mpf(one["delta"]) > mp.mpf("1e-290"):
             entries.append(one)

@@ -125,6 +125,11 @@ pub fn delta(events: &[CountedEvent], adjacency: Adjacency, epsilon: Epsilon) ->
     check_size(events, adjacency)?;
     let pld = answer(PldAccountant::new(adjacency), events, |a| a.delta(epsilon));
     let rdp = answer(RdpAccountant::new(adjacency), events, |a| a.delta(epsilon));
+    // What pure events guarantee together needs no δ; an upper bound by other means may be a rounding error above 0.
+    let pure = answer(PureAccountant::new(adjacency), events, |a| a.epsilon(Delta::saturating(0.0)));
+    if pure.is_ok_and(|pure| pure <= epsilon) {
+        return Ok(Answer { value: Delta::saturating(0.0), pld: pld.ok(), rdp: rdp.ok() });
+    }
     // A bound that says nothing contradicts nothing.
     if let (Ok(pld), Ok(rdp)) = (&pld, &rdp)
         && pld.get() >= NO_BOUND

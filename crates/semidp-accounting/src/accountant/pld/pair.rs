@@ -273,7 +273,7 @@ pub(crate) fn replacement_point(q: f64, mu: f64, epsilon: f64) -> Point {
     let direct = odds * square.exp() * half.sinh();
     let (asinh, error) = if odds == 0.0 {
         (0.0, 0.0)
-    } else if direct.is_finite() {
+    } else if direct < 1e300 {
         let asinh = direct.asinh();
         (asinh, asinh * unit * (8.0 + 2.0 * square) + f64::MIN_POSITIVE)
     } else {

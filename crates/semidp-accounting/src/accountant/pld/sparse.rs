@@ -239,7 +239,8 @@ fn jump_rates(
         let loss = |k: usize| ((first + k) as f64).mul_add(step, grid.offset);
         let reach = (pair.largest_loss(log_tail) - grid.offset) / step;
         let buckets = (reach.ceil() as usize).clamp(first + 1, points) - first;
-        let (atoms, above) = grid::connect(pair, buckets, step, loss);
+        let grid::Atoms { mass: atoms, above, .. } =
+            grid::connect(pair, problem.direction, buckets, step, loss);
         let scale = count / grid.moments(0.0).log_mgf.exp();
         for (k, atom) in atoms.iter().enumerate() {
             jumps[first + k] += atom * scale;
