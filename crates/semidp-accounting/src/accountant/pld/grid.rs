@@ -298,14 +298,14 @@ mod tests {
         };
         let total = sum(grid.mass.clone()) + grid.infinite;
         let reverse = sum(grid.mass.iter().enumerate().map(|(i, m)| m * (-grid.loss(i)).exp()).collect());
-        // Masses are rounded up, and upwards. The sums are good to 1e-14.
-        assert!((-1e-14..1e-12).contains(&(total - 1.0)), "{pair:?} {direction:?} {step}: total {total}");
+        // Masses are rounded up, and upwards; an atom at the end of its bucket most. The sums are good to 1e-14.
+        assert!((-1e-14..1e-11).contains(&(total - 1.0)), "{pair:?} {direction:?} {step}: total {total}");
         // Mass moved up from below the grid, and mass sent to infinity, are below 1e-20.
-        assert!((reverse - 1.0).abs() < 1e-12, "{pair:?} {direction:?} {step}: reverse {reverse}");
+        assert!((reverse - 1.0).abs() < 1e-11, "{pair:?} {direction:?} {step}: reverse {reverse}");
         let moments = grid.moments(0.0);
-        assert!(moments.log_mgf.abs() < 1e-12);
+        assert!(moments.log_mgf.abs() < 1e-11);
         let minus = grid.moments(-1.0);
-        assert!(minus.log_mgf.abs() < 1e-12);
+        assert!(minus.log_mgf.abs() < 1e-11);
         for theta in [-3.0, -0.5, 0.0, 0.7, 5.0] {
             let (fast, whole) = (grid.log_mgf(theta), grid.moments(theta).log_mgf);
             assert!((fast - whole).abs() <= 1e-12 * (1.0 + whole.abs()), "{pair:?} {theta}: {fast} {whole}");
