@@ -14,6 +14,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -126,13 +127,18 @@ struct Ended {
 
 /// The shim, compiled once.
 fn shim() -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/shim.c");
-    let library = folder("faults-shim").join("shim.so");
-    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
-    let arguments = ["-shared", "-fPIC", "-O1", "-o"];
-    let made = Command::new(compiler).args(arguments).arg(&library).arg(source).arg("-ldl").status().unwrap();
-    assert!(made.success(), "the shim needs a C compiler, as SQLite does");
-    library
+    // Tests run side by side and share it.
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    let make = || {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/shim.c");
+        let library = folder("faults-shim").join("shim.so");
+        let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+        let mut command = Command::new(compiler);
+        command.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).arg("-ldl");
+        assert!(command.status().unwrap().success(), "the shim needs a C compiler, as SQLite does");
+        library
+    };
+    LIBRARY.get_or_init(make).clone()
 }
 
 /// Files for one case, made once a verb and copied.
