@@ -60,7 +60,7 @@ def test_what_callers_can_put_right_is_a_value_error() -> None:
 def test_every_variant_of_the_native_half_has_a_class() -> None:
     crates = Path(__file__).parents[2] / "crates"
     variants = set()
-    for name in ("semidp-accounting", "semidp-core", "semidp-ledger", "semidp-table", "semidp-tabular", "semidp"):
+    for name in ("semidp-accounting", "semidp-core", "semidp-ledger", "semidp-table", "semidp"):
         text = (crates / name / "src" / "error.rs").read_text()
         body = re.search(r"pub enum Error \{\n(.*?)\n\}\n", text, re.DOTALL)
         assert body is not None, name

@@ -225,9 +225,6 @@ impl From<semidp::Error> for Failure {
             semidp::Error::Usage { problem, hint, .. } => {
                 Self::input(problem.in_terms(&Options), hint.in_terms(&Options))
             }
-            semidp::Error::AfterDebit { source, spent, hint } => {
-                Self::from(*source).after(&spent, hint.in_terms(&Options))
-            }
             semidp::Error::Checkpoint { path, .. } => Self::input(
                 message,
                 format!(

@@ -29,17 +29,6 @@ pub enum Error {
         hint: Sentence,
     },
 
-    /// Something failed after a debit.
-    #[error("{source}; {spent}")]
-    AfterDebit {
-        /// What failed.
-        source: Box<Error>,
-        /// What was spent, or may have been.
-        spent: String,
-        /// How to get the answer without a second debit.
-        hint: Sentence,
-    },
-
     /// No estimator of that name, or none that fits.
     #[error("the estimator `{name}` {reason}")]
     Unsuitable {
